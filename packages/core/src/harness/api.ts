@@ -1,0 +1,233 @@
+/**
+ * What a harness offers to whoever composes it: conversations, and registrations that live in a scope.
+ *
+ * The harness knows no plugin object. A facet, a test or a script calls these registrations; each ends with the scope that
+ * it was made in, and may come and go while the session is open. Nothing runs before `resume`.
+ */
+import * as Schema from "effect/Schema"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import type { JsonObject, JsonValue } from "../json/index.ts"
+import type { AssistantMessage, FilePart, Message, ModelRef, ModelRequest, TextPart, UserMessage } from "../model/index.ts"
+import type { EntryRecord, EntryScan, StorageError } from "../storage/index.ts"
+import type { ToolPermission, ToolResult } from "../tool/index.ts"
+import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
+
+/** A misuse of the harness, or a harness that has stopped. The code is stable; the message says what to do. */
+export class HarnessError extends Schema.TaggedError<HarnessError>()("HarnessError", {
+  code: Schema.Literals([
+    /** Entering the commit line from inside a commit. */
+    "nested_commit",
+    /** A scan that the open commit could change. */
+    "read_after_write",
+    /** A draft used after its commit. */
+    "draft_revoked",
+    /** A runtime of an invocation that has ended, been marked or been replaced. */
+    "stale_invocation",
+    /** A token that is not the one registered now. */
+    "stale_definition",
+    /** Not allowed to an extension: core kinds, core documents, names under `bezel.`. */
+    "not_permitted",
+    "duplicate",
+    "not_found",
+    "busy",
+    "invalid",
+    /** Storage failed with unknown outcome; reopening recovers. */
+    "faulted",
+    "closed"
+  ]),
+  message: Schema.String
+}) {}
+
+/** Undoes one registration; also done when the scope of the registration closes. Idempotent. */
+export interface Registration {
+  readonly unregister: Effect.Effect<void>
+}
+
+export interface SendInput {
+  readonly content: ReadonlyArray<TextPart | FilePart>
+  /** What to do while a turn runs; default `followUp`. `reject` fails with `busy`. */
+  readonly whenBusy?: "followUp" | "steer" | "reject"
+  /** Names its first acceptance for the life of the session: sending it again gives the same input. */
+  readonly requestID?: string
+}
+
+/** How an input ended. `text` is the answer's text. */
+export type InputOutcome =
+  | { readonly status: "done"; readonly answer: string; readonly text: string }
+  | {
+    readonly status: "unanswered"
+    readonly reason: "terminated" | "aborted" | "failed" | "stale"
+    readonly error: { readonly kind: string; readonly message: string } | null
+  }
+
+export interface InputHandle {
+  readonly id: string
+  /** Interrupting the wait changes nothing. */
+  readonly wait: Effect.Effect<InputOutcome, HarnessError>
+  readonly abort: Effect.Effect<"aborted" | "already_placed" | "ended", HarnessError>
+}
+
+export interface Watch {
+  readonly revision: number
+  readonly view: ConversationView
+  /** Every later commit that touches the conversation, contiguous from `revision + 1`. */
+  readonly envelopes: Stream.Stream<Envelope, HarnessError>
+}
+
+export interface Conversation {
+  readonly id: string
+  readonly send: (input: SendInput) => Effect.Effect<InputHandle, HarnessError>
+  readonly input: (id: string) => Effect.Effect<InputHandle | null, HarnessError>
+  /** Durably ends the running turn, if there is one; every call gets a result. Queued inputs stay. */
+  readonly abort: (reason?: string) => Effect.Effect<void, HarnessError>
+  readonly configure: (patch: Partial<ConversationConfig>) => Effect.Effect<void, HarnessError>
+  /** Writes an entry of the caller's own kind, at once when idle, else at the next boundary. */
+  readonly write: (kind: string, entry: { readonly data?: JsonValue; readonly model?: ReadonlyArray<UserMessage> }) => Effect.Effect<string, HarnessError>
+  readonly busy: Effect.Effect<boolean>
+  /** Completes when no turn runs and nothing is queued. */
+  readonly idle: Effect.Effect<void, HarnessError>
+  readonly snapshot: Effect.Effect<{ readonly revision: number; readonly view: ConversationView }, HarnessError>
+  /** Snapshot and subscription in one step. */
+  readonly watch: Effect.Effect<Watch, HarnessError, Scope.Scope>
+  readonly entries: (scan: Omit<EntryScan, "conversation">) => Effect.Effect<ReadonlyArray<EntryRecord>, HarnessError>
+  /** What the model would see now, without system messages. */
+  readonly context: Effect.Effect<ReadonlyArray<Message>, HarnessError>
+  /** A new conversation whose transcript is this one's up to and including `at`. */
+  readonly fork: (at: string) => Effect.Effect<Conversation, HarnessError>
+  /** Text of the newest final answer, or an empty string. */
+  readonly finalText: Effect.Effect<string, HarnessError>
+}
+
+// ---------------------------------------------------------------------------------------------------------- namespaces
+
+/** Defaults of a namespace's state, by document. Keys are unique across the three. */
+export interface NamespaceShape {
+  readonly session?: JsonObject
+  readonly rewindable?: JsonObject
+  readonly sticky?: JsonObject
+}
+
+/** Authority over one namespace's durable state. The string persists; this object is only who may write today. */
+export interface Namespace {
+  readonly id: string
+  readonly unregister: Effect.Effect<void>
+  /** A copy of the merged state in a conversation. */
+  readonly get: (conversationID: string) => Effect.Effect<JsonObject, HarnessError>
+  /** Changes the state in one commit: the callback mutates a draft. */
+  readonly update: (
+    conversationID: string,
+    change: (draft: { [key: string]: JsonValue }) => void,
+    event?: { readonly name: string; readonly data: JsonValue }
+  ) => Effect.Effect<void, HarnessError>
+}
+
+// --------------------------------------------------------------------------------------------------------------- hooks
+
+export interface HookApi {
+  readonly sessionID: string
+  readonly conversationID: string
+  readonly taskID: string
+}
+
+/** A call as hooks see it: with the arguments that earlier handlers left. */
+export interface HookToolCall {
+  readonly callID: string
+  readonly name: string
+  readonly args: JsonValue
+  readonly permission: ToolPermission
+}
+
+export interface BeforeToolApi extends HookApi {
+  /** Shows, durably, that this call waits for a person because of the handler's namespace. Idempotent. */
+  readonly waiting: Effect.Effect<void, HarnessError>
+  /** First writer wins, keyed by (call, namespace, name); survives a crash and a reload. */
+  readonly memo: {
+    <A extends JsonValue>(name: string, candidate: A): Effect.Effect<A, HarnessError>
+    (name: string): Effect.Effect<JsonValue | undefined, HarnessError>
+  }
+}
+
+/** `block` is told to the model as an error result; `denied` says that it was refused because nobody could be asked. */
+export interface BeforeToolDecision {
+  readonly args?: JsonValue
+  readonly block?: string
+  readonly code?: "denied_by_rule" | "declined" | "expired" | "unattended"
+}
+
+export interface ToolHooks {
+  /** Chain. A failure, a defect and a time-out all block the call. */
+  readonly beforeTool?: (call: HookToolCall, api: BeforeToolApi) => Effect.Effect<BeforeToolDecision | void, { readonly message: string }>
+  /** Chain. A failure skips the handler with a warning. */
+  readonly afterTool?: (call: HookToolCall, result: ToolResult, api: HookApi) => Effect.Effect<ToolResult | void, { readonly message: string }>
+}
+
+export interface GenerationHooks {
+  /** Collect. Text for the system message of this request. */
+  readonly systemInstructions?: (api: HookApi) => Effect.Effect<string | void, { readonly message: string }>
+  /** Chain. May change the request, or end the turn instead (`end` says why). */
+  readonly beforeRequest?: (
+    request: ModelRequest,
+    api: HookApi & { readonly model: ModelRef; readonly step: number }
+  ) => Effect.Effect<{ readonly request?: ModelRequest; readonly end?: string } | void, { readonly message: string }>
+  /** Collect. Sees each finished answer, with its cost in US dollars. */
+  readonly afterResponse?: (message: AssistantMessage, api: HookApi & { readonly cost: number }) => Effect.Effect<void, { readonly message: string }>
+}
+
+export interface HookHandlers {
+  readonly tool: ToolHooks
+  readonly generation: GenerationHooks
+}
+
+export type HookKind = keyof HookHandlers
+
+export interface HookOptions {
+  /** Runs after all other handlers, sees the final call and may not rewrite it. */
+  readonly gate?: boolean
+  /** Only this conversation; with `subtree`, also those that it owns. */
+  readonly conversation?: string
+  readonly subtree?: boolean
+}
+
+/** A piece of the system message, in order of `order`, then of registration. */
+export interface Section {
+  readonly id: string
+  readonly order: number
+  readonly text: (api: { readonly conversationID: string; readonly config: ConversationConfig }) => Effect.Effect<string | null>
+}
+
+/** What extensions register on a harness. The same calls exist on the session context for all sessions of a location. */
+export interface HarnessExtensions {
+  readonly namespace: (
+    id: string,
+    shape: NamespaceShape,
+    options?: { readonly view?: (state: JsonObject) => JsonValue }
+  ) => Effect.Effect<Namespace, HarnessError, Scope.Scope>
+  readonly hooks: <K extends HookKind>(
+    namespace: Namespace,
+    kind: K,
+    handlers: HookHandlers[K],
+    options?: HookOptions
+  ) => Effect.Effect<Registration, HarnessError, Scope.Scope>
+  readonly section: (section: Section) => Effect.Effect<Registration, HarnessError, Scope.Scope>
+}
+
+export interface Harness extends HarnessExtensions {
+  readonly sessionID: string
+  readonly main: Conversation
+  readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>
+  /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
+  readonly resume: Effect.Effect<void, HarnessError>
+  /** True when no invocation exists, running or sleeping. */
+  readonly quiescent: Effect.Effect<boolean>
+}
+
+/** What a harness reports that is not on anybody's main path. */
+export interface HarnessReport {
+  readonly level: "warning" | "error"
+  readonly message: string
+  readonly conversationID: string | null
+}
+
+export type HarnessFailure = HarnessError | StorageError

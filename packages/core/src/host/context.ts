@@ -1,0 +1,124 @@
+/**
+ * Host contexts: what a facet may do is exactly what its context offers.
+ *
+ * Everything handed out here is owned by the facet's scope without the author's help: a registration made during setup is
+ * staged and becomes visible, with all others, at bind; one made later is visible at once; all end with the scope.
+ */
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import type { Conversation, HarnessExtensions, Registration } from "../harness/index.ts"
+import type { PluginStatus } from "../kernel/index.ts"
+import type { LocationRef } from "../location/index.ts"
+import type { ProviderDraft } from "../model/index.ts"
+import type {
+  Facade,
+  Implementation,
+  Interaction,
+  InteractionOutcome,
+  LocalService,
+  MutableRemoteEvents,
+  MutableRemoteState,
+  RemoteService,
+  RemoteState,
+  ServiceError
+} from "../service/index.ts"
+import type { SessionApi, SessionIdentity } from "../session/index.ts"
+import type { SettingsReader } from "../settings/index.ts"
+import type { ToolDraft } from "../tool/index.ts"
+import type * as Schema from "effect/Schema"
+
+/** What every context has. */
+export interface PluginContext {
+  /** Id of the plugin that this facet belongs to. */
+  readonly plugin: string
+  /** Options of the plugin from the manifest, strict JSON; decode them with a Schema of your own. */
+  readonly options: unknown
+  readonly onActivate: (effect: Effect.Effect<void, unknown, Scope.Scope>) => Effect.Effect<void>
+  readonly onDispose: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Who is loaded, and the state of each. */
+  readonly plugins: Effect.Effect<ReadonlyArray<PluginStatus>>
+}
+
+/** A contribution registry: many contributors, one result, rebuilt by replaying transforms in manifest order. */
+export interface Contribution<Draft, Item> {
+  /** Replayed over a fresh draft whenever a transform comes or goes, or its owner calls `reload`. */
+  readonly transform: (change: (draft: Draft) => void) => Effect.Effect<Registration>
+  readonly reload: Effect.Effect<void>
+  readonly list: Effect.Effect<ReadonlyArray<Item>>
+}
+
+/** One open session, in a scope that ends when the session closes. */
+export interface OpenSession {
+  readonly identity: SessionIdentity
+  readonly main: Conversation
+  readonly conversation: (id: string) => Effect.Effect<Conversation | null>
+}
+
+export interface SessionContext extends PluginContext, HarnessExtensions {
+  readonly location: LocationRef
+  readonly settings: SettingsReader
+  readonly provide: {
+    <S extends RemoteService.Any>(token: S, implementation: Implementation<S>): Effect.Effect<void>
+    <A>(token: LocalService<A>, implementation: A): Effect.Effect<void>
+  }
+  /** The implementation itself, from activation on; during setup it only declares the need. */
+  readonly use: {
+    <S extends RemoteService.Any>(token: S): Effect.Effect<Implementation<S>>
+    <A>(token: LocalService<A>): Effect.Effect<A>
+  }
+  readonly state: <A, I>(schema: Schema.Codec<A, I>, initial: A) => Effect.Effect<MutableRemoteState<A>>
+  readonly events: <A, I>(schema: Schema.Codec<A, I>) => Effect.Effect<MutableRemoteEvents<A>>
+  /** A client attached to a session sees that session's instance through plain `use`. */
+  readonly providePerSession: <S extends RemoteService.Any>(
+    token: S,
+    make: (session: OpenSession) => Effect.Effect<Implementation<S>, unknown, Scope.Scope>
+  ) => Effect.Effect<void>
+  /** Runs once per open session, those already open included, in that session's scope. */
+  readonly onSession: (effect: (session: OpenSession) => Effect.Effect<void, unknown, Scope.Scope>) => Effect.Effect<void>
+  readonly session: SessionApi
+  readonly tool: Contribution<ToolDraft, { readonly name: string; readonly plugin: string; readonly description: string }>
+  readonly provider: Contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>
+  readonly interactions: {
+    readonly request: <Q, R>(
+      interaction: Interaction<Q, R>,
+      request: Q,
+      options: { readonly sessionID: string }
+    ) => Effect.Effect<InteractionOutcome<R>>
+  }
+}
+
+/** The connection that a presentation has to its session host. */
+export interface ConnectionState {
+  readonly status: "connecting" | "connected" | "disconnected"
+}
+
+/** What every presentation host's context has; the terminal's and the web's extend it in their own packages. */
+export interface PresentationContext extends PluginContext {
+  /** A facade, the same object for every consumer in the process; stable across reload and reconnect. */
+  readonly use: <S extends RemoteService.Any>(token: S) => Effect.Effect<Facade<S>>
+  /** One scoped effect per live instance of a keyed service, those already open included. */
+  readonly observe: <S extends RemoteService.Any>(
+    token: S,
+    effect: (instance: Facade<S>, key: string) => Effect.Effect<void, unknown, Scope.Scope>
+  ) => Effect.Effect<void>
+  readonly interactions: {
+    /** A failure or a defect of the handler hands the request on to another client. */
+    readonly handle: <Q, R>(
+      interaction: Interaction<Q, R>,
+      handler: (request: Q) => Effect.Effect<R | "declined", unknown, Scope.Scope>
+    ) => Effect.Effect<void>
+  }
+  readonly connection: RemoteState<ConnectionState>
+  /** The session this presentation shows. */
+  readonly session: {
+    readonly current: Effect.Effect<SessionIdentity | null>
+    readonly changes: Stream.Stream<SessionIdentity | null>
+    readonly select: (sessionID: string) => Effect.Effect<void, ServiceError>
+  }
+}
+
+/** Facets by host. A host's package adds its own by declaration merging, as the terminal does with `tui`. */
+export interface HostContexts {
+  readonly session: SessionContext
+}

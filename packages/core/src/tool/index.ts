@@ -1,0 +1,2 @@
+export * from "./materialization.ts"
+export * from "./tool.ts"
