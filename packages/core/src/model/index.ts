@@ -1,2 +1,6 @@
+export * from "./malformed.ts"
 export * from "./message.ts"
 export * from "./model.ts"
+export * from "./provider.ts"
+export * from "./ref.ts"
+export * from "./source.ts"
