@@ -1,0 +1,61 @@
+/**
+ * Settings: `bezel.jsonc` of the user, of the project, and what the command line overrides, as one typed reading.
+ *
+ * Layers, later wins: the user's file (config folder), the project's files from the git root down to the location (in one
+ * directory `bezel.jsonc` first, then `.bezel/bezel.jsonc`, which therefore wins), then `--set key=value`. A reading is a
+ * snapshot: it does not change when a file does. While a project is not trusted, only the part of its files that each
+ * key's `untrusted` rule lets through takes effect, and `skipped` names the rest.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { SettingsError } from "./error.ts"
+import type { SettingsKey } from "./key.ts"
+
+/** Something that a project sets and that was left out because the project is not trusted. */
+export interface SkippedSetting {
+  /** Absolute path of the file. */
+  readonly file: string
+  readonly key: string
+  /** True if a part of the section took effect. */
+  readonly partly: boolean
+}
+
+export interface SettingsSource {
+  readonly kind: "user" | "project" | "override"
+  /** Absolute path of the file, or `--set`. */
+  readonly file: string
+  readonly trusted: boolean
+  /** The sections it sets. */
+  readonly keys: ReadonlyArray<string>
+}
+
+/** One snapshot of the merged settings. */
+export interface SettingsReader {
+  /** The section's value, or the key's default where no file sets it. Never fails: everything was checked when read. */
+  readonly get: <A>(key: SettingsKey<A>) => A
+  readonly skipped: ReadonlyArray<SkippedSetting>
+  /** What was read, the earliest first. */
+  readonly sources: ReadonlyArray<SettingsSource>
+  /** What is odd but no fault, one sentence each: `{env:NAME}` of a variable that is not set, for example. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+export interface SettingsShape {
+  /** The user's file and the overrides, without any project. */
+  readonly user: Effect.Effect<SettingsReader, SettingsError>
+  /** Everything that holds in a directory. Reads the files anew each time. */
+  readonly forLocation: (directory: string) => Effect.Effect<SettingsReader, SettingsError>
+  readonly keys: ReadonlyArray<SettingsKey.Any>
+}
+
+export interface SettingsOptions {
+  /** All sections that the file may have. */
+  readonly keys: ReadonlyArray<SettingsKey.Any>
+  /** `key=value` each: a dotted key (`compaction.threshold`, quote a segment with dots: `a."b.c"`), a JSON value or text. */
+  readonly overrides?: ReadonlyArray<string>
+  /** Every project counts as trusted, for this run. */
+  readonly trust?: boolean
+}
+
+/** Reads settings. Global. */
+export class Settings extends Context.Service<Settings, SettingsShape>()("@bezel/core/settings/Settings") {}
