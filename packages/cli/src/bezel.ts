@@ -1,0 +1,51 @@
+/**
+ * The first file of the command: as little as possible before the program proper is loaded.
+ *
+ * It answers `--version` by itself, refuses a Node that is too old, turns on the compile cache (here and not by an
+ * environment variable, which the agent's child processes would inherit), and turns whatever escapes the program into one
+ * line without a stack. It imports nothing statically but Node's own modules and the package's version.
+ */
+import { accessSync, constants, mkdirSync } from "node:fs"
+import * as module from "node:module"
+import { homedir } from "node:os"
+import { join } from "node:path"
+import metadata from "../package.json" with { type: "json" }
+
+const argv = process.argv.slice(2)
+
+/** Where compiled code is kept: beside the bundle if this user may write there, else in the user's cache folder. */
+function compileCacheFolder(): string {
+  const beside = join(import.meta.dirname, "compile-cache")
+  try {
+    mkdirSync(beside, { recursive: true })
+    accessSync(beside, constants.W_OK)
+    return beside
+  } catch {
+    const cache = process.env.BEZEL_CACHE_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "bezel")
+    return join(cache, "compile-cache")
+  }
+}
+
+function supported(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  return major > 22 || (major === 22 && minor >= 19)
+}
+
+if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
+  process.stdout.write(`${metadata.version}\n`)
+} else if (!supported(process.versions.node)) {
+  process.stderr.write(`bezel: Node ${process.versions.node} is too old; Bezel needs 22.19 or newer\n`)
+  process.exitCode = 2
+} else {
+  // Node announces features that it still calls experimental on stderr, where only our own lines belong.
+  process.removeAllListeners("warning")
+  if (import.meta.url.endsWith(".mjs")) module.enableCompileCache(compileCacheFolder())
+  try {
+    const { main } = await import("./main.ts")
+    await main(argv, metadata.version)
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error)
+    process.stderr.write(`bezel: ${text.split("\n", 1)[0]} (this is a fault of Bezel; please report it)\n`)
+    process.exitCode = 1
+  }
+}

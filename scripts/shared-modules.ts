@@ -1,0 +1,29 @@
+/**
+ * Which modules a plugin file from outside shares with the program: all of core's and the terminal's public faces, and the
+ * modules of Effect that plugin code is written with. A specifier that is not in this list resolves as Node resolves it.
+ */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+
+interface PackageFile {
+  readonly name: string
+  readonly exports: { readonly [path: string]: string }
+}
+
+function publicFaces(root: string, folder: string): ReadonlyArray<string> {
+  const home = join(root, "packages", folder)
+  const { name, exports } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as PackageFile
+  return Object.entries(exports)
+    .filter(([path, file]) => !path.includes("*") && existsSync(join(home, file)))
+    .map(([path]) => name + path.slice(1))
+}
+
+export function sharedSpecifiers(root: string): ReadonlyArray<string> {
+  return ["effect", ...effectModules(root), ...publicFaces(root, "core"), ...publicFaces(root, "tui")]
+}
+
+/** What the barrel `effect` re-exports is reachable one by one as well. */
+function effectModules(root: string): ReadonlyArray<string> {
+  const barrel = readFileSync(join(root, "node_modules/effect/dist/index.js"), "utf8")
+  return [...barrel.matchAll(/export \* as \w+ from "\.\/(\w+)\.js"/g)].map((match) => `effect/${match[1]}`)
+}
