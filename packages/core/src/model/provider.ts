@@ -40,6 +40,8 @@ export interface ProviderDraft {
 /** The materialized result of all transforms. */
 export interface ProviderTable {
   readonly providers: ReadonlyMap<string, Provider>
+  /** Which plugin each provider, by id, comes from. */
+  readonly plugins: ReadonlyMap<string, string>
   readonly default: ModelRef | null
 }
 
@@ -48,13 +50,26 @@ export const offlineModel: ModelRef = { provider: "bezel", model: "offline" }
 
 const providerID = /^[a-z0-9][a-z0-9._-]*$/i
 
-/** A fresh draft, and the table made from it. A misuse throws a plain `Error`: the fold takes that transform out. */
-export const makeProviderDraft = (): { readonly draft: ProviderDraft; readonly finish: () => ProviderTable } => {
-  const providers = new Map<string, Provider>()
-  let chosen: ModelRef | null = null
+/** What one rebuild works on. */
+export interface ProviderState {
+  readonly providers: Map<string, Provider>
+  readonly plugins: Map<string, string>
+  default: ModelRef | null
+}
+
+export const emptyProviders = (): ProviderState => ({ providers: new Map(), plugins: new Map(), default: null })
+
+export const finishProviders = (state: ProviderState): ProviderTable => ({
+  providers: new Map(state.providers),
+  plugins: new Map(state.plugins),
+  default: state.default
+})
+
+/** The face of the state for transforms of `plugin`. A misuse throws a plain `Error`: the fold takes that transform out. */
+export const draftProviders = (state: ProviderState, plugin: string): ProviderDraft => {
   const existing = (id: string): Provider => {
-    const provider = providers.get(id)
-    if (provider === undefined) throw new Error(`There is no provider "${id}"${among(id, [...providers.keys()])}`)
+    const provider = state.providers.get(id)
+    if (provider === undefined) throw new Error(`There is no provider "${id}"${among(id, [...state.providers.keys()])}`)
     return provider
   }
   const put = (id: string, provider: Provider): void => {
@@ -62,24 +77,25 @@ export const makeProviderDraft = (): { readonly draft: ProviderDraft; readonly f
     if (provider.id !== id) throw new Error(`The provider set as "${id}" says that its id is "${provider.id}"`)
     const foreign = provider.models.find((model) => model.provider !== id)
     if (foreign !== undefined) throw new Error(`The provider "${id}" lists a model of "${foreign.provider}": ${foreign.model}`)
-    providers.set(id, provider)
+    state.providers.set(id, provider)
   }
   return {
-    draft: {
-      ids: () => [...providers.keys()],
-      get: (id) => providers.get(id) ?? null,
-      has: (id) => providers.has(id),
-      set: put,
-      remove: (id) => {
-        existing(id)
-        providers.delete(id)
-      },
-      update: (id, change) => put(id, change(existing(id))),
-      setDefault: (ref) => {
-        chosen = ref
-      }
+    ids: () => [...state.providers.keys()],
+    get: (id) => state.providers.get(id) ?? null,
+    has: (id) => state.providers.has(id),
+    set: (id, provider) => {
+      put(id, provider)
+      state.plugins.set(id, plugin)
     },
-    finish: () => ({ providers: new Map(providers), default: chosen })
+    remove: (id) => {
+      existing(id)
+      state.providers.delete(id)
+      state.plugins.delete(id)
+    },
+    update: (id, change) => put(id, change(existing(id))),
+    setDefault: (ref) => {
+      state.default = ref
+    }
   }
 }
 
