@@ -1,0 +1,6 @@
+export * from "./contract.ts"
+export * from "./error.ts"
+export * from "./events.ts"
+export * from "./identity.ts"
+export * from "./interaction.ts"
+export * from "./state.ts"
