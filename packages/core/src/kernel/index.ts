@@ -1,0 +1,5 @@
+export type { Facet, FacetScope, Registered } from "./facet.ts"
+export type { BindChange, BindFault, Binding, Kernel as KernelShape, KernelOptions, PluginSource } from "./kernel.ts"
+export * as Kernel from "./kernel.ts"
+export { decodeManifest, ManifestEntry, ManifestError, PluginManifest } from "./manifest.ts"
+export { causeMessage, FacetClosed, HostFailed, type PluginFailure, PluginPhase, PluginStatus } from "./status.ts"

@@ -1,0 +1,245 @@
+/**
+ * The kernel: boots the facets of one host in manifest order, and closes them in reverse.
+ *
+ *     load → setup → bind → activate → (ready: the host's own step)
+ *       └───────┴───────┴───────┴──→ failed: taken out, or, when required, everything is closed again
+ *
+ * It knows scopes, order and failure. What a facet registers is opaque to it: the host says through `bind` whether a set of
+ * registrations holds together and makes a set visible, in one step. Nothing staged is visible before, a plugin that failed
+ * is never half visible, and closing runs every finalizer, whatever fails on the way.
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Facet, FacetScope, Limits, Registered, RunningFacet } from "./facet.ts"
+import { makeFacet } from "./facet.ts"
+import type { ManifestEntry } from "./manifest.ts"
+import type { PluginFailure, PluginPhase, PluginStatus } from "./status.ts"
+import { causeMessage, HostFailed } from "./status.ts"
+
+/** Where one plugin's facet for this host comes from. */
+export interface PluginSource<Context> {
+  readonly entry: ManifestEntry
+  /** Gives the facet, or `undefined` if the plugin has none for this host. A failure or defect fails this plugin only. */
+  readonly load: Effect.Effect<Facet<Context> | undefined, unknown>
+}
+
+/** Why a set of registrations does not hold together, and whose fault it is. */
+export interface BindFault {
+  readonly plugin: string
+  /** One plain sentence that names who is concerned and what would work. */
+  readonly message: string
+}
+
+/** A change of what is visible, in manifest order. */
+export interface BindChange<Item> {
+  readonly current: ReadonlyArray<Registered<Item>>
+  readonly added: ReadonlyArray<Registered<Item>>
+  readonly removed: ReadonlyArray<Registered<Item>>
+}
+
+/** How a host gives meaning to registrations. */
+export interface Binding<Item> {
+  /** Reports all faults of a set together. `plugins` are those that take part, in manifest order. */
+  readonly check: (
+    current: ReadonlyArray<Registered<Item>>,
+    plugins: ReadonlyArray<string>
+  ) => ReadonlyArray<BindFault>
+  /** Makes a checked change visible in one step. Must not register anything itself. */
+  readonly apply: (change: BindChange<Item>) => Effect.Effect<void>
+}
+
+export interface KernelOptions<Context, Item> {
+  /** Name of the host, for messages: `session`, `tui`. */
+  readonly host: string
+  /** The plugins in manifest order. */
+  readonly plugins: ReadonlyArray<PluginSource<Context>>
+  readonly makeContext: (facet: FacetScope<Item>, kernel: Pick<Kernel, "plugins">) => Context
+  readonly bind: Binding<Item>
+  /** Time limit of each phase of each plugin; default 10 seconds. */
+  readonly limits?: { readonly [phase in PluginPhase]?: Duration.Input }
+  /** Told of each failure that does not fail the host, while booting and while closing. Default: a warning in the log. */
+  readonly report?: (failure: PluginFailure) => Effect.Effect<void>
+}
+
+export interface Kernel {
+  /** All plugins of the manifest, in order, with the state of each. */
+  readonly plugins: Effect.Effect<ReadonlyArray<PluginStatus>>
+}
+
+const defaultLimit = Duration.seconds(10)
+
+const makeLimits = (given: KernelOptions<never, never>["limits"]): Limits => {
+  const limit = (phase: PluginPhase) => Duration.fromInputUnsafe(given?.[phase] ?? defaultLimit)
+  return {
+    load: limit("load"),
+    setup: limit("setup"),
+    bind: limit("bind"),
+    activate: limit("activate"),
+    dispose: limit("dispose")
+  }
+}
+
+const log = (failure: PluginFailure) => Effect.logWarning(failure.message, failure.cause)
+
+/**
+ * Boots the plugins up to and including activation. Fails, with everything closed again, if a required plugin fails; closes
+ * them when the scope closes.
+ */
+export const make = <Context, Item>(
+  options: KernelOptions<Context, Item>
+): Effect.Effect<Kernel, HostFailed, Scope.Scope> =>
+  Effect.gen(function*() {
+    const limits = makeLimits(options.limits)
+    const report = options.report ?? log
+    // One change of what is visible at a time, so that checks see what changes are applied to.
+    const line = yield* Semaphore.make(1)
+    let closing = false
+    let taking: ReadonlyArray<RunningFacet<Item>> = []
+
+    const visible = (facets: ReadonlyArray<RunningFacet<Item>>) =>
+      facets.filter((facet) => facet.bound()).flatMap((facet) => facet.registered())
+
+    const apply = (change: Omit<BindChange<Item>, "current">) =>
+      Effect.suspend(() =>
+        change.added.length === 0 && change.removed.length === 0
+          ? Effect.void
+          : options.bind.apply({ ...change, current: visible(taking) })
+      ).pipe(line.withPermit, Effect.uninterruptible)
+
+    const check = (facets: ReadonlyArray<RunningFacet<Item>>) => {
+      const ids = facets.map((facet) => facet.id)
+      return options.bind.check(facets.flatMap((facet) => facet.registered()), ids)
+        .filter((fault) => ids.includes(fault.plugin))
+    }
+
+    const late = (added: Registered<Item>) =>
+      Effect.suspend(() => {
+        const fault = check(taking).find((candidate) => candidate.plugin === added.plugin)
+        return fault === undefined
+          ? options.bind.apply({ added: [added], removed: [], current: visible(taking) })
+          : Effect.die(new Error(fault.message))
+      }).pipe(line.withPermit, Effect.uninterruptible)
+
+    const all = options.plugins.map(({ entry }, order) =>
+      makeFacet<Item>({
+        host: options.host,
+        entry,
+        order,
+        limits,
+        hooks: { added: late, removed: (removed) => apply({ added: [], removed: [removed] }) }
+      })
+    )
+    const kernel: Kernel = { plugins: Effect.sync(() => all.map((facet) => facet.status())) }
+
+    const failure = (facet: RunningFacet<Item>, phase: PluginPhase, what: string, cause: Cause.Cause<unknown>) => ({
+      plugin: facet.id,
+      phase,
+      message: `Plugin ${facet.id} failed in the ${options.host} host during ${phase}: ${what}`,
+      cause
+    })
+
+    /** Out of sight in one step, then closed in reverse order; gives what went wrong with closing. */
+    const takeOut = (facets: ReadonlyArray<RunningFacet<Item>>) =>
+      Effect.gen(function*() {
+        taking = taking.filter((facet) => !facets.includes(facet))
+        yield* apply({ added: [], removed: facets.flatMap((facet) => facet.seal()) })
+        for (const facet of [...facets].reverse()) {
+          const disposal = yield* facet.dispose
+          if (disposal !== null) yield* report(disposal)
+        }
+      }).pipe(Effect.uninterruptible)
+
+    // Each by itself, so that a later facet still finds what earlier ones provide while it closes.
+    const closeAll = Effect.gen(function*() {
+      closing = true
+      for (const facet of [...all].reverse()) {
+        const exit = yield* Effect.exit(takeOut([facet]))
+        if (Exit.isFailure(exit)) yield* report(failure(facet, "dispose", causeMessage(exit.cause), exit.cause))
+        if (facet.status().state === "starting" || facet.status().state === "loaded") facet.enter("dispose", "closed")
+      }
+    }).pipe(Effect.uninterruptible)
+
+    const hostFailed = (failures: ReadonlyArray<PluginFailure>) =>
+      Effect.gen(function*() {
+        if (!closing) yield* closeAll
+        return yield* new HostFailed({
+          host: options.host,
+          message: failures.length === 0
+            ? `The ${options.host} host was closed while it started.`
+            : failures.map((failed) => failed.message).join("\n"),
+          failures: failures.map(({ message, phase, plugin }) => ({ message, phase, plugin }))
+        })
+      })
+
+    /** With `cascade`, also takes out whoever does not hold together without the failed ones. */
+    const fail = (first: ReadonlyArray<PluginFailure>, cascade: boolean) =>
+      Effect.gen(function*() {
+        if (closing) return yield* hostFailed([])
+        const failures = [...first]
+        const isOut = (facet: RunningFacet<Item>) => failures.some((failed) => failed.plugin === facet.id)
+        for (let faults = cascade ? check(taking.filter((facet) => !isOut(facet))) : []; faults.length > 0;) {
+          for (const fault of faults) {
+            const facet = taking.find((candidate) => candidate.id === fault.plugin)
+            if (facet !== undefined) failures.push(failure(facet, "bind", fault.message, Cause.empty))
+          }
+          faults = check(taking.filter((facet) => !isOut(facet)))
+        }
+        const out = taking.filter(isOut)
+        for (const failed of [...failures].reverse()) out.find((facet) => facet.id === failed.plugin)?.fail(failed)
+        if (out.some((facet) => facet.entry.required === true)) return yield* hostFailed(failures)
+        for (const failed of failures) yield* report(failed)
+        yield* takeOut(out)
+      })
+
+    const boot = Effect.gen(function*() {
+      // Modules load side by side; everything after that is one by one, because order is meaning.
+      const loaded = yield* Effect.forEach(
+        all,
+        (facet, index) => Effect.result(facet.run("load", options.plugins[index]?.load ?? Effect.undefined)),
+        { concurrency: "unbounded" }
+      )
+      for (const [index, facet] of all.entries()) {
+        const result = loaded[index]
+        if (closing) return yield* hostFailed([])
+        if (result === undefined || Result.isSuccess(result) && result.success === undefined) {
+          facet.enter("load", "absent")
+          continue
+        }
+        taking = [...taking, facet]
+        if (Result.isFailure(result)) {
+          yield* fail([result.failure], false)
+          continue
+        }
+        facet.enter("setup")
+        const context = Effect.sync(() => options.makeContext(facet, kernel))
+        const setUp = Effect.flatMap(context, (made) => result.success?.(made) ?? Effect.void)
+        const setup = yield* Effect.result(facet.run("setup", setUp))
+        if (Result.isFailure(setup)) yield* fail([setup.failure], false)
+      }
+
+      yield* fail([], true)
+      for (const facet of taking) {
+        facet.enter("bind")
+        facet.markBound()
+      }
+      yield* apply({ added: visible(taking), removed: [] })
+
+      for (const facet of [...taking]) {
+        // An earlier failure may have taken this one out meanwhile.
+        if (!taking.includes(facet)) continue
+        facet.enter("activate")
+        const activated = yield* Effect.result(facet.activate)
+        if (Result.isFailure(activated)) yield* fail([activated.failure], true)
+        else facet.enter("activate", "loaded")
+      }
+      return closing ? yield* hostFailed([]) : kernel
+    })
+
+    yield* Effect.addFinalizer(() => closing ? Effect.void : closeAll)
+    return yield* boot
+  })
