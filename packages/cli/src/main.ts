@@ -1,4 +1,45 @@
+/**
+ * The command proper: what the line asks for is looked up, run, and its end becomes an exit code.
+ *
+ * Whatever a command fails with becomes one line on stderr; `--verbose` adds the stack.
+ */
+import { commandHelp, groupHelp } from "./arguments/help.ts"
+import { parse } from "./arguments/parse.ts"
+import { commands } from "./commands.ts"
+import { Exit, exitCode } from "./exit.ts"
+
 export async function main(argv: ReadonlyArray<string>, version: string): Promise<void> {
-  process.stderr.write(`bezel ${version}: not built yet: ${argv.join(" ")}\n`)
-  process.exitCode = 2
+  // A reader that goes away (`| head`) is not a fault.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(exitCode.answered)
+  })
+  process.exitCode = await execute(argv, version)
+}
+
+async function execute(argv: ReadonlyArray<string>, version: string): Promise<number> {
+  const parsed = parse(argv, commands)
+  const width = Math.min(process.stdout.columns ?? 80, 120)
+  switch (parsed.type) {
+    case "version":
+      process.stdout.write(`${version}\n`)
+      return exitCode.answered
+    case "help":
+      process.stdout.write(
+        parsed.command === null
+          ? groupHelp(parsed.group, commands, width)
+          : commandHelp(parsed.command, commands, width)
+      )
+      return exitCode.answered
+    case "usage":
+      process.stderr.write(`bezel: ${parsed.message}\n`)
+      return exitCode.usage
+    case "execute":
+      try {
+        return await parsed.execute(version)
+      } catch (error) {
+        if (!(error instanceof Exit)) throw error
+        process.stderr.write(`bezel: ${error.message}\n`)
+        return error.code
+      }
+  }
 }

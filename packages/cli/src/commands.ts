@@ -1,0 +1,145 @@
+/** All commands of `bezel`: names and options are a contract that scripts rely on. Code is loaded when a command is called. */
+import { type Command, command, notBuilt } from "./arguments/command.ts"
+import { flag, positive, text, texts, whole } from "./arguments/option.ts"
+
+const model = text("PROVIDER/MODEL", "the model to use", { short: "m" })
+const agent = text("NAME", "the agent to use")
+const session = text("ID", "go on with this session")
+const goOn = flag("go on with the latest session of this folder", { short: "c" })
+const trust = flag("trust this folder's settings for this run")
+const json = flag("JSON on stdout")
+const dir = text("PATH", "the folder to work in (default: here)")
+
+const terminal = command({
+  name: "",
+  summary: "a coding agent in your terminal",
+  arguments: ["[PATH]"],
+  options: {
+    continue: goOn,
+    session,
+    model,
+    agent,
+    attach: text("URL", "show a session of a running server (not built yet)"),
+    trust
+  },
+  examples: ["bezel", "bezel ~/work/shop --continue", "bezel --model anthropic/claude-sonnet-4-5"],
+  load: async () => (await import("./command/terminal.ts")).terminal
+})
+
+const run = command({
+  name: "run",
+  summary: "answers one prompt without a screen; reads it from stdin when there is none or it is -",
+  arguments: ["[PROMPT…]"],
+  options: {
+    model,
+    agent,
+    session,
+    continue: goOn,
+    fork: text("ENTRY", 'start from a copy of the session up to this entry, or "latest"'),
+    dir,
+    title: text("TEXT", "name of a new session"),
+    file: texts("PATH", "attaches a file to the prompt"),
+    system: text("TEXT", "adds to the system prompt"),
+    json: flag("events as JSON, one per line, on stdout"),
+    allow: texts("RULE", 'allows what the rule names, as "bash(git status*)" or "write"'),
+    deny: texts("RULE", "denies what the rule names; beats every allow"),
+    yes: flag("allows what would be asked and no rule denies"),
+    maxSteps: whole("N", 1, "at most so many requests to the model"),
+    maxCost: positive("USD", "ends the turn when it has cost so much; sub-agents count"),
+    timeout: positive("SECONDS", "ends the run after this time, with exit code 124"),
+    trust
+  },
+  examples: [
+    'bezel run "why does the build fail?"',
+    'git diff | bezel run - --system "You review changes." --max-steps 1',
+    'bezel run --continue --yes --timeout 600 "now fix it"',
+    'bezel run --json --allow "bash(npm test*)" "run the tests" | jq -r \'select(.type=="result").text\''
+  ],
+  load: async () => (await import("./command/run.ts")).run
+})
+
+export const commands: ReadonlyArray<Command> = [
+  terminal,
+  run,
+  command({
+    name: "session list",
+    summary: "lists the sessions of this folder, newest first",
+    options: { all: flag("those of every folder"), dir, json },
+    examples: ["bezel session list", "bezel session list --all --json"],
+    load: async () => (await import("./command/session.ts")).sessionList
+  }),
+  command({
+    name: "session show",
+    summary: "prints a session's transcript",
+    arguments: ["ID"],
+    options: { json },
+    examples: ["bezel session show 01J9ZQ4T"],
+    load: async () => (await import("./command/session.ts")).sessionShow
+  }),
+  command({
+    name: "session export",
+    summary: "prints a whole session as JSON",
+    arguments: ["ID"],
+    options: {},
+    examples: ["bezel session export 01J9ZQ4T > session.json"],
+    load: async () => (await import("./command/session.ts")).sessionExport
+  }),
+  command({
+    name: "session remove",
+    summary: "deletes sessions and all that belongs to them",
+    arguments: ["ID…"],
+    options: {},
+    examples: ["bezel session remove 01J9ZQ4T"],
+    load: async () => (await import("./command/session.ts")).sessionRemove
+  }),
+  notBuilt("session import", "takes in an exported session"),
+  notBuilt("session fork", "copies a session up to an entry"),
+  notBuilt("session compact", "summarizes a session's history"),
+  notBuilt("session revert", "takes back what a session changed"),
+  command({
+    name: "model list",
+    summary: "lists the models that can be used here",
+    options: { dir, json, trust },
+    examples: ["bezel model list", "bezel model list --json"],
+    load: async () => (await import("./command/catalogue.ts")).modelList
+  }),
+  command({
+    name: "tool list",
+    summary: "lists the tools that a model is offered here",
+    options: { dir, json, trust },
+    examples: ["bezel tool list"],
+    load: async () => (await import("./command/catalogue.ts")).toolList
+  }),
+  command({
+    name: "plugin list",
+    summary: "lists the plugins that are loaded here, and the state of each",
+    options: { dir, json, trust },
+    examples: ["bezel plugin list"],
+    load: async () => (await import("./command/catalogue.ts")).pluginList
+  }),
+  notBuilt("plugin add", "installs a plugin"),
+  notBuilt("plugin remove", "removes a plugin"),
+  notBuilt("plugin doctor", "checks the plugins"),
+  notBuilt("agent list", "lists the agents"),
+  notBuilt("auth list", "lists the providers with a stored key"),
+  notBuilt("auth set", "stores a provider's key"),
+  notBuilt("auth remove", "forgets a provider's key"),
+  command({
+    name: "doctor",
+    summary: "checks node, folders, settings, providers and plugins, and says what to do about each fault",
+    options: { dir, json, trust },
+    examples: ["bezel doctor"],
+    load: async () => (await import("./command/doctor.ts")).doctor
+  }),
+  notBuilt("serve", "runs a server with an HTTP API"),
+  notBuilt("attach", "shows a session of a running server"),
+  notBuilt("acp", "speaks the Agent Client Protocol on stdio, for editors"),
+  command({
+    name: "completions",
+    summary: "prints a completion script for a shell",
+    arguments: ["SHELL"],
+    options: {},
+    examples: ["bezel completions bash > ~/.local/share/bash-completion/completions/bezel"],
+    load: async () => (await import("./command/completions.ts")).printCompletions
+  })
+]
