@@ -1,0 +1,177 @@
+/**
+ * Dialogs: questions to the person, one at a time, in the place of the editor.
+ *
+ * A dialog belongs to the effect that asks: interrupting that effect takes the dialog away, wherever it stands in the
+ * queue. One that opens by itself while somebody types swallows keys until the typing has paused, so that a line on its way
+ * to the editor never answers a question that was not yet read.
+ */
+import { getKeybindings, Input } from "@earendil-works/pi-tui"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { type Block, group, row, rule, type Span, span, text } from "../block.ts"
+import type { SelectOption, Ui } from "../contributions.ts"
+
+/** True within what the person has just asked for: its dialogs are expected, and take keys at once. */
+export const AskedByPerson = Context.Reference<boolean>("@bezel/tui/AskedByPerson", { defaultValue: () => false })
+
+/** How recent a key must be for a dialog to count as opened into somebody's typing. */
+const typingMillis = 1_000
+/** How long the keys must rest before it listens. */
+const pauseMillis = 600
+
+interface Dialog {
+  readonly blocks: () => ReadonlyArray<Block>
+  /** Rows below the blocks that are not made of blocks: an input line. */
+  readonly rows?: (width: number) => ReadonlyArray<string>
+  readonly key: (sequence: string) => void
+  readonly paste: (text: string) => void
+  listensAt: number
+}
+
+export interface Dialogs extends Pick<Ui, "select" | "input" | "confirm"> {
+  readonly isOpen: () => boolean
+  readonly blocks: () => ReadonlyArray<Block>
+  readonly rows: (width: number) => ReadonlyArray<string>
+  readonly key: (sequence: string) => void
+  readonly paste: (text: string) => void
+  /** A key went elsewhere: somebody is typing. */
+  readonly typed: () => void
+}
+
+/** `now` in milliseconds, monotonic; `changed` asks for a frame. */
+export const makeDialogs = (changed: () => void, now: () => number): Dialogs => {
+  const open: Array<Dialog> = []
+  let lastKey = Number.NEGATIVE_INFINITY
+
+  const ask = <A>(make: (answer: (value: A) => void) => Omit<Dialog, "listensAt">): Effect.Effect<A> =>
+    Effect.flatMap(AskedByPerson, (expected) =>
+      Effect.callback<A>((resume) => {
+        const close = (): void => {
+          const index = open.indexOf(dialog)
+          if (index < 0) return
+          open.splice(index, 1)
+          changed()
+        }
+        const content = make((value) => {
+          close()
+          resume(Effect.succeed(value))
+        })
+        const typing = !expected && now() - lastKey < typingMillis
+        const dialog: Dialog = { ...content, listensAt: typing ? lastKey + pauseMillis : 0 }
+        open.push(dialog)
+        changed()
+        return Effect.sync(close)
+      }))
+
+  const heading = (title: string, body: ReadonlyArray<Block>): ReadonlyArray<Block> => [
+    rule({ color: "accent" }),
+    open.length > 1
+      ? row(span(title, { bold: true }), span(`1 of ${open.length}`, { color: "muted" }))
+      : text(span(title, { bold: true })),
+    ...body
+  ]
+
+  const hint = (words: string): Block => text(span(words, { color: "muted" }), { wrap: "clip" })
+
+  const select = <A>(options: {
+    readonly title: string
+    readonly body?: ReadonlyArray<Block>
+    readonly options: ReadonlyArray<SelectOption<A>>
+  }): Effect.Effect<A | null> =>
+    ask<A | null>((answer) => {
+      let selected = 0
+      const visible = 10
+      const choose = (index: number): void => {
+        const option = options.options[index]
+        if (option !== undefined) answer(option.value)
+      }
+      const optionBlock = (option: SelectOption<A>, index: number): Block => {
+        const chosen = index === selected
+        const words: Array<Span> = [span(option.label, chosen ? { color: "accent", bold: true } : {})]
+        if (option.description !== undefined) words.push(span(`  ${option.description}`, { color: "muted" }))
+        return text(words, { wrap: "clip", marker: span(`${chosen ? "› " : "  "}${index < 9 ? `${index + 1}. ` : "   "}`, chosen ? { color: "accent" } : {}) })
+      }
+      return {
+        blocks: () => {
+          const from = Math.max(0, Math.min(selected - Math.floor(visible / 2), options.options.length - visible))
+          const shown = options.options.slice(from, from + visible)
+          const more = options.options.length - shown.length
+          return [
+            ...heading(options.title, options.body ?? []),
+            ...shown.map((option, index) => optionBlock(option, from + index)),
+            ...(more > 0 ? [hint(`  ${more} more`)] : []),
+            hint("↑↓ move · enter choose · esc cancel")
+          ]
+        },
+        key: (sequence) => {
+          const keys = getKeybindings()
+          const count = options.options.length
+          if (keys.matches(sequence, "tui.select.cancel")) answer(null)
+          else if (keys.matches(sequence, "tui.select.confirm")) choose(selected)
+          else if (count > 0 && keys.matches(sequence, "tui.select.up")) selected = (selected + count - 1) % count
+          else if (count > 0 && keys.matches(sequence, "tui.select.down")) selected = (selected + 1) % count
+          else if (/^[1-9]$/.test(sequence)) choose(Number(sequence) - 1)
+        },
+        paste: () => {}
+      }
+    })
+
+  const input: Ui["input"] = (options) =>
+    ask<string | null>((answer) => {
+      const line = new Input({ prompt: "› ", placeholder: options.placeholder ?? "" })
+      line.focused = true
+      line.onSubmit = (value) => answer(value)
+      line.onEscape = () => answer(null)
+      return {
+        blocks: () => heading(options.title, options.body ?? []),
+        rows: (width) => line.render(Math.max(4, width)),
+        key: (sequence) => line.handleInput(sequence),
+        paste: (pasted) => {
+          // eslint-disable-next-line no-control-regex
+          line.handleInput(`\x1b[200~${pasted.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ")}\x1b[201~`)
+        }
+      }
+    })
+
+  const front = (): Dialog | undefined => open[0]
+
+  return {
+    select,
+    input,
+    confirm: (options) =>
+      Effect.map(
+        select<boolean>({
+          title: options.title,
+          ...(options.body === undefined ? {} : { body: options.body }),
+          options: [{ value: true, label: options.yes ?? "Yes" }, { value: false, label: options.no ?? "No" }]
+        }),
+        (answer) => answer === true
+      ),
+    isOpen: () => open.length > 0,
+    blocks: () => {
+      const dialog = front()
+      return dialog === undefined ? [] : [group(dialog.blocks())]
+    },
+    rows: (width) => front()?.rows?.(width) ?? [],
+    key: (sequence) => {
+      const dialog = front()
+      if (dialog === undefined) return
+      const at = now()
+      if (at < dialog.listensAt) {
+        dialog.listensAt = at + pauseMillis
+        return
+      }
+      dialog.key(sequence)
+      changed()
+    },
+    paste: (pasted) => {
+      const dialog = front()
+      if (dialog === undefined || now() < dialog.listensAt) return
+      dialog.paste(pasted)
+      changed()
+    },
+    typed: () => {
+      lastKey = now()
+    }
+  }
+}

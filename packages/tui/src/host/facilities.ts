@@ -1,0 +1,423 @@
+/**
+ * The facilities of the terminal, as facets get them, over the registries, the dialogs and the stage.
+ *
+ *     terminal input → dialog, if one is open → overlay → key bindings → the screen's editor
+ *
+ * Everything that a facet contributed runs guarded: a render function that throws becomes a line that names its plugin, a
+ * command that fails becomes a notice. What a contribution runs belongs to the facet's scope and ends with it.
+ */
+import { type KeyId, matchesKey } from "@earendil-works/pi-tui"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
+import * as Scope from "effect/Scope"
+import type { Registration } from "@bezel/core/harness"
+import { causeMessage, type FacetScope, type Registered } from "@bezel/core/kernel"
+import type { Terminal } from "@earendil-works/pi-tui"
+import { type Block, rule, span, text } from "../block.ts"
+import type { TerminalFacilities } from "../context.ts"
+import type { EditorHandle, EditorOptions, ScreenContent, Theme } from "../contributions.ts"
+import { type Layout, makeLayout } from "../layout.ts"
+import { darkTheme, lightTheme, makePainter, type Painter, terminalTheme } from "../paint.ts"
+import { fit } from "../width.ts"
+import { toolCard } from "./card.ts"
+import { AskedByPerson, makeDialogs } from "./dialogs.ts"
+import { type HostEditor, makeEditor } from "./editor.ts"
+import { guarded, makeFrame } from "./frame.ts"
+import { makeRegistries, type RegistryName, type TerminalItem, type Visible } from "./registry.ts"
+import { openStage, type StopSignal } from "./stage.ts"
+
+/** Why the terminal host ended. */
+export type TerminalEnd = { readonly type: "quit" } | { readonly type: "signal"; readonly signal: StopSignal }
+
+export interface TerminalOptions {
+  /** Default: this process's terminal. */
+  readonly terminal?: Terminal
+  /** Id of the theme to begin with; default `terminal`. */
+  readonly theme?: string
+  /** Default: by the environment (`NO_COLOR`). */
+  readonly color?: boolean
+}
+
+/** The terminal host without its plugins: what a kernel needs to make facets' contexts, and what the host itself does. */
+export interface TerminalHost {
+  /** Facilities that belong to one facet. */
+  readonly facilities: (facet: Pick<FacetScope<TerminalItem>, "entry" | "scope" | "register">) => TerminalFacilities
+  /** Makes a set of registrations visible, in manifest order. */
+  readonly apply: (items: ReadonlyArray<Registered<TerminalItem>>) => Effect.Effect<void>
+  readonly notify: TerminalFacilities["ui"]["notify"]
+  /** Shows a screen; `false` when nobody registered it. */
+  readonly show: (id: string) => Effect.Effect<boolean>
+  /** Completes when the person quits or the process is told to stop; the terminal is restored by then. */
+  readonly ended: Effect.Effect<TerminalEnd>
+  /** Gives the terminal back now; idempotent. Closing the scope does the same. */
+  readonly restore: Effect.Effect<void>
+  /** Frames that had to redraw everything, the first included. For tests and diagnosis. */
+  readonly fullRedraws: () => number
+}
+
+interface Overlay {
+  readonly closeKeys: ReadonlyArray<string>
+  readonly close: () => void
+}
+
+interface OpenScreen {
+  readonly id: string
+  readonly plugin: string
+  readonly content: ScreenContent
+}
+
+interface Notice {
+  readonly block: Block
+}
+
+const noticeMillis = 6_000
+const maxNotices = 4
+const builtinThemes: { readonly [id: string]: Theme } = { terminal: terminalTheme, dark: darkTheme, light: lightTheme }
+
+/** Whether a key press is `key`; a name that no key has never matches. */
+const pressed = (sequence: string, key: string): boolean => {
+  try {
+    return matchesKey(sequence, key as KeyId)
+  } catch {
+    return false
+  }
+}
+
+export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<TerminalHost, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const fork = yield* FiberSet.makeRuntime<never>()
+    const end = yield* Deferred.make<TerminalEnd>()
+    const useColor = options.color ?? (process.env["NO_COLOR"] ?? "") === ""
+
+    let themeID = options.theme ?? "terminal"
+    let painter: Painter = makePainter(terminalTheme, useColor)
+    let layout: Layout = makeLayout(painter)
+    let screen: OpenScreen | null = null
+    let screenScope: Scope.Closeable | null = null
+    let notices: ReadonlyArray<Notice> = []
+    let overlays: ReadonlyArray<Overlay> = []
+    let ending = false
+    const editors = new WeakMap<EditorHandle, HostEditor>()
+    let redraw = (): void => {}
+
+    const currentEditor = (): HostEditor | null => {
+      const handle = screen?.content.editor
+      return handle === undefined ? null : editors.get(handle) ?? null
+    }
+    const changed = (): void => {
+      currentEditor()?.setFocused(!dialogs.isOpen() && overlays.length === 0)
+      redraw()
+    }
+    const registries = makeRegistries(() => {
+      repaint()
+      changed()
+    })
+    const dialogs = makeDialogs(changed, () => performance.now())
+
+    const themeOf = (id: string): Theme | undefined => registries.find("theme", id)?.value ?? builtinThemes[id]
+    let painted: Theme | undefined
+    const repaint = (): void => {
+      const theme = themeOf(themeID) ?? terminalTheme
+      if (theme === painted) return
+      painted = theme
+      painter = makePainter(theme, useColor)
+      layout = makeLayout(painter)
+    }
+    repaint()
+
+    const notify: TerminalFacilities["ui"]["notify"] = (message, level = "info") =>
+      Effect.suspend(() => {
+        const color = level === "info" ? "muted" : level
+        const notice: Notice = { block: text(span(message, { color }), { marker: span(level === "info" ? "· " : "! ", { color }) }) }
+        notices = [...notices.slice(1 - maxNotices), notice]
+        changed()
+        fork(Effect.andThen(
+          Effect.sleep(noticeMillis),
+          Effect.sync(() => {
+            notices = notices.filter((other) => other !== notice)
+            changed()
+          })
+        ))
+        return Effect.void
+      })
+
+    /** Runs what a facet contributed, in its scope; a failure becomes a notice. */
+    const runOwned = (scope: Scope.Scope, what: string, effect: Effect.Effect<void, unknown>): Effect.Effect<void> =>
+      effect.pipe(
+        Effect.provideService(AskedByPerson, true),
+        Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : notify(`${what}: ${causeMessage(cause)}`, "error")),
+        Effect.forkIn(scope),
+        Effect.asVoid
+      )
+
+    const runCommand = (id: string, argument: string): Effect.Effect<boolean> =>
+      Effect.suspend(() => {
+        const command = registries.find("command", id)
+        if (command === undefined) return Effect.succeed(false)
+        return Effect.as(runOwned(command.scope, id, Effect.suspend(() => command.value.run(argument))), true)
+      })
+
+    const slashCommands = () => registries.list("command").filter((command) => command.value.slash !== undefined)
+
+    /** `true` when the text was a command, or should have been one. */
+    const runSlash = (submitted: string, editor: HostEditor): boolean => {
+      const match = /^\/(\S*)(?:\s+([\s\S]*))?$/.exec(submitted)
+      if (match === null) return false
+      const name = match[1] ?? ""
+      const command = slashCommands().find((candidate) => candidate.value.slash === name)
+      if (command !== undefined) {
+        editor.addToHistory(submitted)
+        fork(runCommand(command.key, (match[2] ?? "").trim()))
+        return true
+      }
+      // A path at the beginning of a message is not a command.
+      if (name.includes("/") || name === "") return false
+      editor.setText(submitted)
+      fork(notify(`There is no command /${name}. /help lists them.`, "warning"))
+      return true
+    }
+
+    const onKey = (sequence: string): void => {
+      if (dialogs.isOpen()) return dialogs.key(sequence)
+      const overlay = overlays.at(-1)
+      if (overlay !== undefined) {
+        if (overlay.closeKeys.some((key) => pressed(sequence, key))) overlay.close()
+        return
+      }
+      dialogs.typed()
+      for (const binding of [...registries.all("keybinding")].reverse()) {
+        if (!pressed(sequence, binding.key)) continue
+        if (!holds(binding)) continue
+        const { argument, command } = binding.value
+        fork(Effect.flatMap(runCommand(command, argument ?? ""), (found) =>
+          found ? Effect.void : notify(`${binding.key} is bound to ${command}, which does not exist.`, "warning")))
+        return
+      }
+      currentEditor()?.key(sequence)
+    }
+
+    const holds = (binding: Visible<{ readonly when?: () => boolean }>): boolean => {
+      try {
+        return binding.value.when?.() ?? true
+      } catch {
+        return false
+      }
+    }
+
+    const frame = makeFrame({
+      layout: () => layout,
+      screen: () => screen,
+      editor: currentEditor,
+      dialogs,
+      notices: () => notices.map((notice) => notice.block),
+      ending: () => ending
+    })
+
+    const stage = yield* openStage({
+      ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
+      root: frame,
+      input: {
+        key: onKey,
+        paste: (pasted) => {
+          if (dialogs.isOpen()) return dialogs.paste(pasted)
+          if (overlays.length > 0) return
+          dialogs.typed()
+          currentEditor()?.paste(pasted)
+        }
+      },
+      onSignal: (signal) => {
+        Deferred.doneUnsafe(end, Exit.succeed({ type: "signal", signal }))
+      },
+      beforeLastFrame: () => {
+        ending = true
+      }
+    })
+    redraw = () => stage.tui.requestRender()
+
+    const restore = Effect.sync(stage.restore)
+
+    const show = (id: string): Effect.Effect<boolean> =>
+      Effect.suspend(() => {
+        const wanted = registries.find("screen", id)
+        if (wanted === undefined) return Effect.succeed(false)
+        return Effect.gen(function*() {
+          const scope = yield* Scope.fork(wanted.scope)
+          const previous = screenScope
+          screenScope = scope
+          yield* Scope.addFinalizer(scope, Effect.sync(() => {
+            if (screenScope !== scope) return
+            screenScope = null
+            screen = null
+            changed()
+          }))
+          const content = yield* Effect.exit(Scope.provide(wanted.value.open, scope))
+          if (Exit.isFailure(content)) {
+            screenScope = previous
+            yield* Scope.close(scope, content)
+            yield* notify(`The screen ${wanted.value.title} did not open: ${causeMessage(content.cause)}`, "error")
+            return true
+          }
+          screen = { id, plugin: wanted.plugin, content: content.value }
+          if (previous !== null) yield* Scope.close(previous, Exit.void)
+          changed()
+          return true
+        }).pipe(Effect.uninterruptible)
+      })
+
+    const makeFacetEditor = (scope: Scope.Scope, given: EditorOptions): Effect.Effect<EditorHandle> =>
+      Effect.sync(() => {
+        const editor: HostEditor = makeEditor({
+          tui: stage.tui,
+          painter: () => painter,
+          slashCommands: given.slashCommands === false ? null : () =>
+            slashCommands().map(({ value }) => ({
+              name: value.slash ?? "",
+              description: value.description,
+              argument: value.argument ?? null
+            })),
+          onSubmit: (submitted) => {
+            if (submitted === "") return
+            if (given.slashCommands !== false && runSlash(submitted, editor)) return
+            editor.addToHistory(submitted)
+            const back = Effect.sync(() => {
+              if (editor.text() === "") editor.setText(submitted)
+            })
+            fork(runOwned(scope, "Not sent", Effect.suspend(() => given.onSubmit(submitted)).pipe(Effect.onError(() => back))))
+          },
+          changed
+        })
+        editors.set(editor, editor)
+        return editor
+      })
+
+    const openOverlay = (title: string, body: () => ReadonlyArray<Block>, closeKeys: ReadonlyArray<string>, plugin: string) =>
+      Effect.gen(function*() {
+        const closed = yield* Deferred.make<void>()
+        const handle = stage.tui.showOverlay({
+          render: (width) => {
+            const rows = layout.all([
+              rule({ color: "accent" }),
+              text(span(title, { bold: true })),
+              ...guarded(plugin, "an overlay", body),
+              rule({ color: "accent" })
+            ], width)
+            return rows.map((line) => fit(line, width))
+          },
+          invalidate: () => {}
+        }, { width: "80%", minWidth: 20, maxHeight: "80%", margin: 1, nonCapturing: true })
+        const overlay: Overlay = {
+          closeKeys,
+          close: () => {
+            if (!overlays.includes(overlay)) return
+            overlays = overlays.filter((other) => other !== overlay)
+            handle.hide()
+            changed()
+            Deferred.doneUnsafe(closed, Exit.void)
+          }
+        }
+        overlays = [...overlays, overlay]
+        changed()
+        yield* Effect.addFinalizer(() => Effect.sync(overlay.close))
+        return { closed: Deferred.await(closed) }
+      })
+
+    const facilities: TerminalHost["facilities"] = ({ entry, register, scope }) => {
+      const add = (item: TerminalItem): Effect.Effect<Registration> => Effect.map(register(item), (unregister) => ({ unregister }))
+      const list = <N extends RegistryName>(name: N) => Effect.sync(() => registries.list(name))
+      return {
+        ui: {
+          select: dialogs.select,
+          input: dialogs.input,
+          confirm: dialogs.confirm,
+          notify,
+          overlay: (given) => openOverlay(given.title, given.body, [...(given.closeKeys ?? ["escape"]), "ctrl+c"], entry.id),
+          editor: (given) => makeFacetEditor(scope, given),
+          focus: Effect.sync(() => {
+            for (const overlay of overlays) overlay.close()
+          }),
+          redraw: changed,
+          quit: Effect.sync(() => {
+            stage.restore()
+            Deferred.doneUnsafe(end, Exit.succeed({ type: "quit" }))
+          }),
+          size: stage.size
+        },
+        commands: {
+          register: (key, value) => add({ terminal: "command", key, value, scope }),
+          list: list("command"),
+          run: (id, argument = "") => runCommand(id, argument)
+        },
+        keybindings: {
+          bind: (key, value) => add({ terminal: "keybinding", key, value, scope }),
+          list: Effect.sync(() => registries.all("keybinding").map(({ key, plugin, value }) => ({ key, plugin, binding: value })))
+        },
+        toolRenderers: {
+          register: (key, value) => add({ terminal: "toolRenderer", key, value, scope }),
+          list: list("toolRenderer"),
+          render: (call, how) => {
+            const found = registries.find("toolRenderer", call.name)
+            if (found !== undefined) {
+              try {
+                return toolCard(call, found.value, how)
+              } catch {
+                // The default card says as much about the call, and a broken renderer hides nothing.
+              }
+            }
+            return toolCard(call, null, how)
+          }
+        },
+        entryRenderers: {
+          register: (key, value) => add({ terminal: "entryRenderer", key, value, scope }),
+          list: list("entryRenderer"),
+          render: (shown) => {
+            const found = registries.find("entryRenderer", shown.kind)
+            if (found === undefined) return null
+            try {
+              return found.value(shown)
+            } catch {
+              return null
+            }
+          }
+        },
+        slots: {
+          add: (slot, value) => add({ terminal: "slot", key: slot, value, scope }),
+          render: (slot) =>
+            registries.all("slot")
+              .filter((content) => content.key === slot)
+              .sort((a, b) => a.value.order - b.value.order)
+              .flatMap((content) => guarded(content.plugin, `slot ${slot}`, content.value.render))
+        },
+        screens: {
+          register: (key, value) => add({ terminal: "screen", key, value, scope }),
+          list: list("screen"),
+          show
+        },
+        themes: {
+          register: (key, value) => add({ terminal: "theme", key, value, scope }),
+          list: list("theme"),
+          current: Effect.sync(() => themeID),
+          select: (id) =>
+            Effect.sync(() => {
+              if (themeOf(id) === undefined) return false
+              themeID = id
+              repaint()
+              changed()
+              return true
+            })
+        }
+      }
+    }
+
+    return {
+      facilities,
+      apply: (items) => Effect.sync(() => registries.apply(items)),
+      notify,
+      show,
+      ended: Deferred.await(end),
+      restore,
+      fullRedraws: () => stage.tui.fullRedraws
+    }
+  })

@@ -1,0 +1,112 @@
+/**
+ * The stage: pi-tui's renderer on a terminal, for the life of a scope, with the terminal restored on every way out.
+ *
+ * Restoring is synchronous, happens once and comes first: when the scope closes (quit, failure, interruption), on SIGTERM,
+ * SIGHUP and SIGINT before anything else is closed, before an uncaught error is reported, and when the process exits
+ * without any of these. Only SIGKILL leaves a terminal as it was; `reset` helps there.
+ */
+import { type Component, isKeyRelease, ProcessTerminal, type Terminal, TuiMainScreen } from "@earendil-works/pi-tui"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { makeInput, type InputTarget } from "./input.ts"
+
+/** Why the terminal's owner was told to stop from outside. */
+export type StopSignal = "SIGTERM" | "SIGHUP" | "SIGINT"
+
+export interface StageOptions {
+  /** Default: this process's terminal. */
+  readonly terminal?: Terminal
+  readonly root: Component
+  readonly input: InputTarget
+  /** Called once, with the terminal already restored. */
+  readonly onSignal: (signal: StopSignal) => void
+  /** Called right before the last frame, which stays on the screen. */
+  readonly beforeLastFrame: () => void
+}
+
+export interface Stage {
+  readonly tui: TuiMainScreen
+  readonly size: () => { readonly columns: number; readonly rows: number }
+  readonly restore: () => void
+}
+
+const signals: ReadonlyArray<StopSignal> = ["SIGTERM", "SIGHUP", "SIGINT"]
+
+/** Takes the terminal. Fails only by defect: whether there is one is for the caller to find out. */
+export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const terminal = options.terminal ?? new ProcessTerminal()
+      // The terminal's own cursor, so that input methods and screen readers find it.
+      const tui = new TuiMainScreen(terminal, true)
+      const cleanups: Array<() => void> = []
+      let restored = false
+
+      const restoreWith = (lastFrame: boolean): void => {
+        if (restored) return
+        restored = true
+        for (const cleanup of cleanups.splice(0)) cleanup()
+        if (lastFrame) {
+          try {
+            options.beforeLastFrame()
+            tui.renderNow()
+          } catch {
+            // A frame that cannot be drawn must not keep the terminal from being restored.
+          }
+        }
+        try {
+          tui.stop()
+        } catch {
+          // The terminal may be gone already.
+        }
+      }
+      const restore = (): void => restoreWith(true)
+
+      for (const signal of signals) {
+        const stop = (): void => {
+          restoreWith(signal !== "SIGHUP")
+          options.onSignal(signal)
+        }
+        process.on(signal, stop)
+        cleanups.push(() => process.off(signal, stop))
+      }
+      const leave = (): void => restoreWith(false)
+      process.on("uncaughtExceptionMonitor", leave)
+      process.on("exit", leave)
+      cleanups.push(() => {
+        process.off("uncaughtExceptionMonitor", leave)
+        process.off("exit", leave)
+      })
+      if (options.terminal === undefined) {
+        // A terminal that went away answers reads and writes with errors, which would otherwise be uncaught ones. These
+        // stay for the life of the process: late writes can come after the scope has closed.
+        const gone = (): void => {
+          if (restored) return
+          restoreWith(false)
+          options.onSignal("SIGHUP")
+        }
+        process.stdin.on("error", gone)
+        process.stdin.on("end", gone)
+        process.stdout.on("error", gone)
+      }
+
+      tui.addChild(options.root)
+      const input = makeInput(options.input, (flush) => process.nextTick(flush), () => performance.now())
+      tui.addInputListener((data) => {
+        if (!isKeyRelease(data)) input(data)
+        return { consume: true }
+      })
+      try {
+        tui.start()
+      } catch (error) {
+        restoreWith(false)
+        throw error
+      }
+      return {
+        tui,
+        size: () => ({ columns: Math.max(1, terminal.columns), rows: Math.max(1, terminal.rows) }),
+        restore
+      }
+    }),
+    (stage) => Effect.sync(stage.restore)
+  )
