@@ -1,0 +1,183 @@
+/**
+ * Sections of `bezel.jsonc` whose feature is not here yet, or that several features read. Each is strict, so that a slip of
+ * the pen is told today and not on the day when somebody uses it.
+ */
+import type { JsonObject, JsonValue } from "@bezel/core/json"
+import { SettingsKey } from "@bezel/core/settings"
+import * as ByteSize from "effect/ByteSize"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import { PermissionRules } from "../permissions/contract.ts"
+
+/** A size of at least 0 bytes as people write it, `"64KiB"` or a plain number. Decodes to bytes. */
+export const Bytes = Schema.Union([
+  Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message: "Expected a size like \"64KiB\"" })),
+  Schema.String.check(
+    Schema.makeFilter((text: string) => Option.isSome(bytesOf(text)), { message: "Expected a size like \"64KiB\"" })
+  ).pipe(Schema.decodeTo(
+    Schema.Int,
+    SchemaTransformation.transform({
+      decode: (text) => Option.getOrElse(bytesOf(text), () => 0),
+      encode: (bytes) => `${bytes} B`
+    })
+  ))
+])
+
+const bytesOf = (text: string): Option.Option<number> =>
+  Option.flatMap(ByteSize.fromString(text.replace(/^\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*$/, "$1 $2").trim()), ByteSize.toNumber)
+
+const count = (what: string) => Schema.Int.check(Schema.isGreaterThan(0, { message: `Expected a number of ${what} above 0` }))
+
+// -------------------------------------------------------------------------------------------------------------- agents
+
+export const AgentSettings = Schema.Struct({
+  /** When to use it; the model reads this. */
+  description: Schema.optionalKey(Schema.String),
+  /** Added to the system prompt of its conversations. */
+  prompt: Schema.optionalKey(Schema.String),
+  /** Tools by name: `false` hides one, `true` offers it. Unnamed ones are offered. */
+  tools: Schema.optionalKey(Schema.Record(Schema.String, Schema.Boolean)),
+  /** `provider/model`; default: the model of who asks. */
+  model: Schema.optionalKey(Schema.String),
+  thinking: Schema.optionalKey(Schema.Literals(["off", "low", "medium", "high"])),
+  /** Beside the rules of the session; a deny of either holds. */
+  permissions: Schema.optionalKey(PermissionRules)
+})
+export type AgentSettings = typeof AgentSettings.Type
+
+export const AgentsSetting: SettingsKey<{ readonly [name: string]: AgentSettings }> = SettingsKey.make("agents", {
+  schema: Schema.Record(Schema.String, AgentSettings),
+  default: {},
+  untrusted: "drop",
+  description: "Agents by name: a prompt, a choice of tools and a model under one name."
+})
+
+// ----------------------------------------------------------------------------------------------------------------- mcp
+
+export const McpServer = Schema.Union([
+  Schema.Struct({
+    /** Program and arguments. */
+    command: Schema.NonEmptyArray(Schema.String),
+    env: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))),
+    enabled: Schema.optionalKey(Schema.Boolean)
+  }),
+  Schema.Struct({
+    url: Schema.String,
+    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))),
+    enabled: Schema.optionalKey(Schema.Boolean)
+  })
+])
+export type McpServer = typeof McpServer.Type
+
+export const McpSetting: SettingsKey<{ readonly [name: string]: McpServer }> = SettingsKey.make("mcp", {
+  schema: Schema.Record(Schema.String, McpServer),
+  default: {},
+  untrusted: "drop",
+  description: "Servers of the Model Context Protocol by name: a command to start, or a URL."
+})
+
+// ------------------------------------------------------------------------------------------------------------- plugins
+
+/** A package name or the path of a file (from the settings file), alone or with options. */
+export const PluginSetting = Schema.Union([
+  Schema.NonEmptyString,
+  Schema.Struct({
+    source: Schema.NonEmptyString,
+    options: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+    enabled: Schema.optionalKey(Schema.Boolean)
+  })
+])
+export type PluginSetting = typeof PluginSetting.Type
+
+export const PluginsSetting: SettingsKey<ReadonlyArray<PluginSetting>> = SettingsKey.make("plugins", {
+  schema: Schema.Array(PluginSetting),
+  default: [],
+  untrusted: "drop",
+  // A project adds to what the user has; replacing would silently take the user's plugins away.
+  merge: (earlier, later) => Array.isArray(earlier) && Array.isArray(later) ? [...earlier, ...later] : later,
+  description: "Plugins to load beside the built-in ones: package names and files."
+})
+
+// ---------------------------------------------------------------------------------------------------------- compaction
+
+export const CompactionSettings = Schema.Struct({
+  /** Compact when this part of the model's context is used. */
+  threshold: Schema.optionalKey(
+    Schema.Finite.check(Schema.isBetween({ minimum: 0.1, maximum: 1 }, { message: "Expected a number from 0.1 to 1" }))
+  ),
+  /** Tokens of the newest exchanges that are kept as they are. */
+  keepRecent: Schema.optionalKey(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message: "Expected a number of tokens, at least 0" }))
+  ),
+  enabled: Schema.optionalKey(Schema.Boolean)
+})
+export type CompactionSettings = typeof CompactionSettings.Type
+
+export const CompactionSetting: SettingsKey<CompactionSettings> = SettingsKey.make("compaction", {
+  schema: CompactionSettings,
+  default: {},
+  untrusted: "keep",
+  description: "When a long conversation is summarized, and how much of it stays word for word."
+})
+
+// -------------------------------------------------------------------------------------------------------------- limits
+
+export const LimitSettings = Schema.Struct({
+  /** Bytes of one tool result that the model sees; default 64 KiB. */
+  toolOutput: Schema.optionalKey(Bytes),
+  /** Lines of one tool result that the model sees; default 2000. */
+  toolLines: Schema.optionalKey(count("lines")),
+  /** Bytes of a file that keeps the rest of a tool's output; default 100 MiB. */
+  artifact: Schema.optionalKey(Bytes),
+  /** Requests to the model in one turn; default: no limit. */
+  maxSteps: Schema.optionalKey(count("steps")),
+  /** US dollars that one session may cost; default: no limit. */
+  maxCostUSD: Schema.optionalKey(
+    Schema.Finite.check(Schema.isGreaterThan(0, { message: "Expected an amount of US dollars above 0" }))
+  )
+})
+export type LimitSettings = typeof LimitSettings.Type
+
+const defaultLimits: { readonly [name: string]: number } = { toolOutput: 64 * 1024, toolLines: 2000, artifact: 100 * 1024 * 1024 }
+
+const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const amount = (value: JsonValue | undefined): number | null =>
+  typeof value === "number" ? value : typeof value === "string" ? Option.getOrNull(bytesOf(value)) : null
+
+/** The limits that are lower than what holds without them. */
+export const tighterLimits = (value: JsonValue, trusted: JsonValue | undefined): JsonValue | undefined => {
+  if (!isObject(value)) return undefined
+  const tighter = Object.entries(value).filter(([name, limit]) => {
+    const now = amount(isObject(trusted) ? trusted[name] : undefined) ?? defaultLimits[name] ?? Infinity
+    const wanted = amount(limit)
+    return wanted !== null && wanted < now
+  })
+  return tighter.length === 0 ? undefined : Object.fromEntries(tighter)
+}
+
+export const LimitsSetting: SettingsKey<LimitSettings> = SettingsKey.make("limits", {
+  schema: LimitSettings,
+  default: {},
+  untrusted: tighterLimits,
+  description: "How much a tool result, a turn and a session may take."
+})
+
+// --------------------------------------------------------------------------------------------------------- presentation
+
+export const ThemeSetting: SettingsKey<string> = SettingsKey.make("theme", {
+  schema: Schema.NonEmptyString,
+  default: "dark",
+  untrusted: "keep",
+  description: "Name of the theme."
+})
+
+/** Commands by chord, `"ctrl+t": "thinking.cycle"`; `null` takes a chord's command away. */
+export const KeybindingsSetting: SettingsKey<{ readonly [chord: string]: string | null }> = SettingsKey.make("keybindings", {
+  schema: Schema.Record(Schema.NonEmptyString, Schema.NullOr(Schema.NonEmptyString)),
+  default: {},
+  untrusted: "keep",
+  description: "Commands by key chord; null takes a chord's command away."
+})

@@ -1,0 +1,30 @@
+/**
+ * The built-in sections of `bezel.jsonc`, all of them: what the composition root hands to `Settings.layer`.
+ */
+import type { SettingsKey } from "@bezel/core/settings"
+import { PermissionsKey } from "../permissions/contract.ts"
+import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
+import {
+  AgentsSetting,
+  CompactionSetting,
+  KeybindingsSetting,
+  LimitsSetting,
+  McpSetting,
+  PluginsSetting,
+  ThemeSetting
+} from "./contract.ts"
+
+export * from "./contract.ts"
+
+export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
+  ModelSetting,
+  ProvidersSetting,
+  PermissionsKey,
+  AgentsSetting,
+  McpSetting,
+  PluginsSetting,
+  CompactionSetting,
+  LimitsSetting,
+  ThemeSetting,
+  KeybindingsSetting
+]
