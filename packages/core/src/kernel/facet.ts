@@ -5,6 +5,7 @@
  * closing has begun, nothing can be registered any more, also when the facet was asleep at that moment.
  */
 import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -135,11 +136,17 @@ export const makeFacet = <Item>(options: {
         : Effect.fail(failure(phase, causeMessage(settled.value.cause), settled.value.cause))
     })
 
+  // Disposal cannot be interrupted, and what waits in such a region loses no race: so a timer settles it from beside.
   /** How the work ended, or `null` if it had not when its time was up; it is not waited for any longer. */
   const bounded = (work: Effect.Effect<void>) =>
     Effect.gen(function*() {
+      const settled = yield* Deferred.make<Exit.Exit<void> | null>()
       const fiber = yield* Effect.forkDetach(work)
-      return Option.getOrNull(yield* Fiber.await(fiber).pipe(Effect.timeoutOption(limits.dispose)))
+      fiber.addObserver((exit) => Deferred.doneUnsafe(settled, Exit.succeed(exit)))
+      const timer = yield* Effect.forkDetach(Effect.andThen(Effect.sleep(limits.dispose), Deferred.succeed(settled, null)))
+      const exit = yield* Deferred.await(settled)
+      yield* Fiber.interrupt(timer)
+      return exit
     })
 
   const withdraw = (item: Registered<Item>) =>

@@ -157,7 +157,7 @@ export const make = <Context, Item>(
     // Each by itself, so that a later facet still finds what earlier ones provide while it closes.
     const closeAll = Effect.gen(function*() {
       closing = true
-      for (const facet of [...all].reverse()) {
+      for (const facet of [...taking].reverse()) {
         const exit = yield* Effect.exit(takeOut([facet]))
         if (Exit.isFailure(exit)) yield* report(failure(facet, "dispose", causeMessage(exit.cause), exit.cause))
         if (facet.status().state === "starting" || facet.status().state === "loaded") facet.enter("dispose", "closed")
