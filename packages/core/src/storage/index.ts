@@ -1,1 +1,7 @@
 export * from "./storage.ts"
+export * from "./session-storage.ts"
+export { Database, ensureFormat, attempt as attemptOn, privateFolder } from "./database.ts"
+export type { DatabaseOptions, Durability, Format } from "./database.ts"
+export { makeMemoryStorage, MemorySession } from "./memory.ts"
+export { openSqlite, openSqliteReader } from "./sqlite.ts"
+export type { SqliteOptions } from "./sqlite.ts"

@@ -1,0 +1,323 @@
+/**
+ * A session in one SQLite file, in write-ahead mode: one writer, readers beside it that see whole commits.
+ *
+ * Records are JSON text in rows that carry what they are looked up by. Opening reads one row, whatever the length of the
+ * history. A document is a base and the operations since; when the operations outgrow the base, the commit writes a fresh
+ * base instead, so that reading one stays within a small factor of its size. A fresh base makes what came before it
+ * obsolete unless the document is retained.
+ *
+ * Whoever opens for writing must hold the session's lease (`lease.ts`); this file does not check that.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { JsonValue, Operation } from "../json/index.ts"
+import { attempt, Database, ensureFormat, storageError } from "./database.ts"
+import type { Durability, Format } from "./database.ts"
+import { decodeStored, documentWrites, isLiveInput, isLiveTask, notFound, refused, replay } from "./records.ts"
+import type { DocumentWrite } from "./records.ts"
+import type { Batch, ConversationRecord, EntryRecord, EntryScan, HistoryItem, InputRecord, Storage, StorageError, StorageReader, TaskRecord } from "./storage.ts"
+
+/** "BzlS" */
+const format: Format = {
+  applicationID: 0x427a6c53,
+  version: 1,
+  schema: `
+    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), sequence INTEGER NOT NULL, next_id INTEGER NOT NULL);
+    INSERT INTO state VALUES (1, 0, 1);
+    CREATE TABLE commits (sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, events TEXT NOT NULL);
+    CREATE TABLE conversations (id TEXT PRIMARY KEY, record TEXT NOT NULL);
+    CREATE TABLE entries (
+      ordinal INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, sequence INTEGER NOT NULL, conversation TEXT NOT NULL,
+      kind TEXT NOT NULL, head INTEGER NOT NULL, record TEXT NOT NULL
+    );
+    CREATE INDEX entries_conversation ON entries (conversation, ordinal);
+    CREATE INDEX entries_kind ON entries (conversation, kind, ordinal);
+    CREATE INDEX entries_head ON entries (conversation, ordinal) WHERE head = 1;
+    CREATE TABLE tasks (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, live INTEGER NOT NULL, record TEXT NOT NULL);
+    CREATE INDEX tasks_live ON tasks (ordinal) WHERE live = 1;
+    CREATE TABLE inputs (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, live INTEGER NOT NULL, request TEXT UNIQUE, record TEXT NOT NULL);
+    CREATE INDEX inputs_live ON inputs (ordinal) WHERE live = 1;
+    CREATE TABLE documents (
+      document TEXT PRIMARY KEY, first INTEGER NOT NULL, retained INTEGER NOT NULL, base_size INTEGER NOT NULL, replay_size INTEGER NOT NULL
+    );
+    CREATE TABLE document_states (
+      document TEXT NOT NULL, sequence INTEGER NOT NULL, base INTEGER NOT NULL, value TEXT NOT NULL, UNIQUE (document, sequence)
+    );
+    CREATE INDEX document_bases ON document_states (document, sequence) WHERE base = 1;
+  `
+}
+
+/** Operations may outgrow a small base by this much before a fresh one is worth writing. UTF-16 units. */
+const minimumReplay = 16_384
+
+/** A text that SQLite could not hold as it is, such as a lone surrogate, as one that it can. */
+const key = (text: string): string => JSON.stringify(text)
+
+const states = `
+  SELECT base, value FROM document_states
+  WHERE document = ?1 AND sequence <= ?2 AND sequence >= (
+    SELECT max(sequence) FROM document_states WHERE document = ?1 AND base = 1 AND sequence <= ?2
+  ) ORDER BY sequence`
+
+class SessionDatabase {
+  readonly database: Database
+  readonly path: string
+
+  constructor(database: Database) {
+    this.database = database
+    this.path = database.path
+  }
+
+  record<A>(row: Record<string, unknown> | undefined, what: string): A | null {
+    return row === undefined ? null : decodeStored<A>(row.record, this.path, what)
+  }
+
+  records<A>(rows: ReadonlyArray<Record<string, unknown>>, what: string): ReadonlyArray<A> {
+    return rows.map((row) => decodeStored<A>(row.record, this.path, `${what} ${String(row.id)}`))
+  }
+
+  state(): { readonly sequence: number; readonly nextID: number } {
+    const row = this.database.get("SELECT sequence, next_id FROM state")
+    return { sequence: Number(row?.sequence), nextID: Number(row?.next_id) }
+  }
+
+  entries(scan: EntryScan): ReadonlyArray<EntryRecord> {
+    const conditions = ["conversation = ?"]
+    const values: Array<string | number> = [scan.conversation]
+    if (scan.after !== undefined) {
+      conditions.push("ordinal > ?")
+      values.push(scan.after)
+    }
+    if (scan.before !== undefined) {
+      conditions.push("ordinal < ?")
+      values.push(scan.before)
+    }
+    if (scan.kind !== undefined) {
+      conditions.push("kind = ?")
+      values.push(key(scan.kind))
+    }
+    if (scan.heads === true) conditions.push("head = 1")
+    values.push(scan.limit ?? -1)
+    const order = scan.newestFirst === true ? "DESC" : "ASC"
+    const rows = this.database.all(
+      `SELECT id, record FROM entries WHERE ${conditions.join(" AND ")} ORDER BY ordinal ${order} LIMIT ?`,
+      ...values
+    )
+    return this.records(rows, "entry")
+  }
+
+  document(document: string, sequence: number): JsonValue {
+    let value: JsonValue = null
+    for (const row of this.database.all(states, key(document), sequence)) {
+      if (row.base === 1) value = decodeStored<JsonValue>(row.value, this.path, `document "${document}"`)
+      else {
+        const operations = decodeStored<ReadonlyArray<Operation>>(row.value, this.path, `a change of document "${document}"`)
+        value = replay(value, operations, this.path, document)
+      }
+    }
+    return value
+  }
+
+  documentAt(document: string, sequence: number): JsonValue {
+    return this.database.snapshot(() => {
+      const row = this.database.get(
+        "SELECT first, (SELECT min(sequence) FROM document_states WHERE document = ?1) AS oldest FROM documents WHERE document = ?1",
+        key(document)
+      )
+      if (row === undefined || sequence < Number(row.first)) return null
+      if (sequence < Number(row.oldest)) {
+        throw notFound(this.path, `document "${document}" is not kept as it was at commit ${sequence}; the oldest state kept is of commit ${Number(row.oldest)}`)
+      }
+      return this.document(document, sequence)
+    })
+  }
+
+  history(after: number, limit: number): ReadonlyArray<HistoryItem> {
+    return this.database.all("SELECT sequence, at, events FROM commits WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit).map((row) => ({
+      sequence: Number(row.sequence),
+      at: Number(row.at),
+      events: decodeStored<ReadonlyArray<JsonValue>>(row.events, this.path, `the events of commit ${String(row.sequence)}`)
+    }))
+  }
+
+  reader(): StorageReader {
+    const read = <A>(evaluate: () => A): Effect.Effect<A, StorageError> => attempt(this.path, evaluate)
+    const byID = <A>(table: string, what: string) => (id: string): Effect.Effect<A | null, StorageError> =>
+      read(() => this.record<A>(this.database.get(`SELECT record FROM ${table} WHERE id = ?`, id), `${what} ${id}`))
+    return {
+      sequence: read(() => this.state().sequence),
+      nextID: read(() => this.state().nextID),
+      conversation: byID<ConversationRecord>("conversations", "conversation"),
+      conversations: read(() => this.records<ConversationRecord>(this.database.all("SELECT id, record FROM conversations ORDER BY rowid"), "conversation")),
+      entry: byID<EntryRecord>("entries", "entry"),
+      entries: (scan) => read(() => this.entries(scan)),
+      task: byID<TaskRecord>("tasks", "task"),
+      liveTasks: read(() => this.records<TaskRecord>(this.database.all("SELECT id, record FROM tasks WHERE live = 1 ORDER BY ordinal"), "task")),
+      input: byID<InputRecord>("inputs", "input"),
+      inputByRequest: (requestID) =>
+        read(() => this.record<InputRecord>(this.database.get("SELECT record FROM inputs WHERE request = ?", key(requestID)), `the input of request ${requestID}`)),
+      liveInputs: read(() => this.records<InputRecord>(this.database.all("SELECT id, record FROM inputs WHERE live = 1 ORDER BY ordinal"), "input")),
+      document: (document) => read(() => this.document(document, Number.MAX_SAFE_INTEGER)),
+      documentAt: (document, sequence) => read(() => this.documentAt(document, sequence)),
+      sequenceOf: (entry) =>
+        read(() => {
+          const row = this.database.get("SELECT sequence FROM entries WHERE id = ?", entry)
+          return row === undefined ? null : Number(row.sequence)
+        }),
+      history: (after, limit) => read(() => this.history(after, limit))
+    }
+  }
+}
+
+class SessionWriter extends SessionDatabase {
+  /** Values of documents as committed; read from the file when first needed, and again after a failure. */
+  #documents = new Map<string, JsonValue>()
+  #sequence: number | undefined
+
+  #value(document: string): JsonValue {
+    const known = this.#documents.get(document)
+    return known !== undefined ? known : this.document(document, Number.MAX_SAFE_INTEGER)
+  }
+
+  #writeDocument(write: DocumentWrite, sequence: number): JsonValue {
+    const { database } = this
+    const id = key(write.document)
+    const row = database.get("SELECT retained, base_size, replay_size FROM documents WHERE document = ?", id)
+    let value = write.base !== undefined ? write.base : this.#value(write.document)
+    try {
+      value = replay(value, write.operations, this.path, write.document)
+    } catch (error) {
+      throw refused(this.path, `this commit was not stored: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    const operations = write.base === undefined && row !== undefined ? JSON.stringify(write.operations) : undefined
+    const replaySize = Number(row?.replay_size ?? 0) + (operations?.length ?? 0)
+    if (operations !== undefined && replaySize <= Math.max(minimumReplay, Number(row?.base_size))) {
+      database.run("INSERT INTO document_states VALUES (?, ?, 0, ?)", id, sequence, operations)
+      database.run("UPDATE documents SET replay_size = ?, retained = ? WHERE document = ?", replaySize, write.retained ? 1 : 0, id)
+      return value
+    }
+    const base = JSON.stringify(value)
+    if (!write.retained) database.run("DELETE FROM document_states WHERE document = ?", id)
+    database.run("INSERT INTO document_states VALUES (?, ?, 1, ?)", id, sequence, base)
+    database.run(
+      `INSERT INTO documents VALUES (?1, ?2, ?3, ?4, 0)
+       ON CONFLICT (document) DO UPDATE SET retained = ?3, base_size = ?4, replay_size = 0`,
+      id,
+      sequence,
+      write.retained ? 1 : 0,
+      base.length
+    )
+    return value
+  }
+
+  #write(batch: Batch, sequence: number): ReadonlyMap<string, JsonValue> {
+    const { database } = this
+    for (const record of batch.conversations) {
+      database.run("INSERT INTO conversations VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record", record.id, JSON.stringify(record))
+    }
+    for (const entry of batch.entries) {
+      if (database.get("SELECT 1 FROM entries WHERE id = ? OR ordinal = ?", entry.id, entry.ordinal) !== undefined) {
+        throw refused(this.path, `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`)
+      }
+      database.run(
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
+        entry.ordinal,
+        entry.id,
+        sequence,
+        entry.conversation,
+        key(entry.kind),
+        entry.head === null ? 0 : 1,
+        JSON.stringify(entry)
+      )
+    }
+    for (const task of batch.tasks) {
+      database.run(
+        "INSERT INTO tasks VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET ordinal = excluded.ordinal, live = excluded.live, record = excluded.record",
+        task.id,
+        task.ordinal,
+        isLiveTask(task) ? 1 : 0,
+        JSON.stringify(task)
+      )
+    }
+    for (const input of batch.inputs) {
+      database.run(
+        `INSERT INTO inputs VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+         SET ordinal = excluded.ordinal, live = excluded.live, request = excluded.request, record = excluded.record`,
+        input.id,
+        input.ordinal,
+        isLiveInput(input) ? 1 : 0,
+        input.requestID === null ? null : key(input.requestID),
+        JSON.stringify(input)
+      )
+    }
+    const documents = new Map<string, JsonValue>()
+    for (const write of documentWrites(batch)) documents.set(write.document, this.#writeDocument(write, sequence))
+    if (batch.events.length > 0) database.run("INSERT INTO commits VALUES (?, ?, ?)", sequence, batch.at, JSON.stringify(batch.events))
+    database.run("UPDATE state SET sequence = ?, next_id = max(next_id, ?)", sequence, batch.nextID)
+    return documents
+  }
+
+  commit(batch: Batch): number {
+    const sequence = (this.#sequence ?? this.state().sequence) + 1
+    try {
+      const documents = this.database.transaction(() => this.#write(batch, sequence))
+      for (const [document, value] of documents) {
+        // A document that ended, such as a task's, is not worth remembering.
+        if (value === null) this.#documents.delete(document)
+        else this.#documents.set(document, value)
+      }
+      this.#sequence = sequence
+      return sequence
+    } catch (error) {
+      // What is in the file decides; nothing remembered here does.
+      this.#sequence = undefined
+      this.#documents = new Map()
+      throw error
+    }
+  }
+
+  storage(): Storage {
+    return { ...this.reader(), commit: (batch) => attempt(this.path, () => this.commit(batch)) }
+  }
+}
+
+export interface SqliteOptions {
+  readonly durability?: Durability
+  /** Upper bound of the file in pages of 4 KiB; a commit that would pass it fails as on a full disk. */
+  readonly maxPages?: number
+}
+
+const open = (path: string, make: () => Database): Effect.Effect<Database, StorageError, Scope.Scope> =>
+  Effect.acquireRelease(attempt(path, make), (database) =>
+    Effect.suspend(() => {
+      try {
+        database.close()
+        return Effect.void
+      } catch (error) {
+        return Effect.logWarning(storageError(error, path).message)
+      }
+    }))
+
+const checked = (database: Database, create: boolean): Database => {
+  try {
+    ensureFormat(database, format, { create })
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/** Opens a session's file for writing, and creates it if it is not there; closed with the scope. */
+export const openSqlite = (path: string, options: SqliteOptions = {}): Effect.Effect<Storage, StorageError, Scope.Scope> =>
+  Effect.map(
+    open(path, () => checked(new Database(path, { ...options, busyMilliseconds: 5_000 }), true)),
+    (database) => new SessionWriter(database).storage()
+  )
+
+/** Opens a session's file for reading beside whoever writes it. */
+export const openSqliteReader = (path: string): Effect.Effect<StorageReader, StorageError, Scope.Scope> =>
+  Effect.map(
+    open(path, () => checked(new Database(path, { readOnly: true, busyMilliseconds: 1_000 }), false)),
+    (database) => new SessionDatabase(database).reader()
+  )
