@@ -44,9 +44,15 @@ const valueAt = (value: JsonValue | undefined, path: Path): JsonValue | undefine
 const kindOf = (value: JsonValue | undefined): string =>
   value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "an array" : typeof value === "object" ? "an object" : typeof value === "string" ? "text" : `${value}`
 
-/** What was found: words for a type, the value itself only where a fixed set of values is expected, so no secret is shown. */
-const found = (value: JsonValue | undefined, expectation: string): string =>
-  typeof value === "string" && expectation.includes("\"") && value.length <= 40 ? JSON.stringify(value) : kindOf(value)
+/**
+ * What was found: a kind, or a value that is no text; text itself only where a fixed set of values is expected, because it
+ * may be a secret.
+ */
+const found = (value: JsonValue | undefined, expectation: string): string => {
+  if (typeof value !== "string") return `, found ${kindOf(value)}`
+  if (expectation.includes("\"") && value.length <= 40) return `, found ${JSON.stringify(value)}`
+  return /^expected (number|boolean|object|array|integer|null)/.test(expectation) ? ", found text" : ""
+}
 
 const distance = (left: string, right: string): number => {
   let previous = Array.from({ length: right.length + 1 }, (_, index) => index)
@@ -116,7 +122,7 @@ export class SettingsChecker {
       }
       if (issue.message === missing) return { code: "missing_key", path, what: "this is required" }
       const expectation = issue.message.replace(/^Expected /, "expected ").replaceAll(" | ", " or ")
-      return { code: "invalid_value", path, what: `${expectation}, found ${found(valueAt(raw, below), expectation)}` }
+      return { code: "invalid_value", path, what: expectation + found(valueAt(raw, below), expectation) }
     }))
   }
 }

@@ -8,8 +8,10 @@ import { parseSettings, settingsError, type SettingsDocument } from "./document.
 import { SettingsError } from "./error.ts"
 import { projectFolders, readRegularFile, realDirectory } from "./files.ts"
 
+export const settingsFileName = "bezel.jsonc"
+
 /** The names of a project's settings in one directory, the later wins. */
-export const projectFileNames: ReadonlyArray<string> = ["bezel.jsonc", path.join(".bezel", "bezel.jsonc")]
+export const projectFileNames: ReadonlyArray<string> = [settingsFileName, path.join(".bezel", settingsFileName)]
 
 export const readDocument = Effect.fnUntraced(function*(file: string): Effect.fn.Return<SettingsDocument | null, SettingsError> {
   const text = yield* Effect.mapError(

@@ -1,4 +1,6 @@
 export * from "./error.ts"
+export { settingsJsonSchema } from "./json-schema.ts"
 export * from "./key.ts"
 export * from "./paths.ts"
 export * from "./settings.ts"
+export { Trust, type TrustShape, type TrustStatus } from "./trust.ts"

@@ -23,6 +23,8 @@ export interface SettingsKey<A> {
   readonly untrusted: UntrustedRule
   /** How a later file's section joins an earlier one's. */
   readonly merge: (earlier: JsonValue, later: JsonValue) => JsonValue
+  /** Makes what a file says independent of where the file stands: its relative paths absolute. `null`: nothing to do. */
+  readonly relocate: ((value: JsonValue, absolute: (path: string) => string) => JsonValue) | null
   /** One sentence, for documentation and for the JSON Schema. */
   readonly description: string
 }
@@ -39,6 +41,8 @@ export interface SettingsKeyOptions<A, I> {
   readonly untrusted: UntrustedRule
   /** Default: objects merge deep, the later wins, arrays and other values are replaced. */
   readonly merge?: (earlier: JsonValue, later: JsonValue) => JsonValue
+  /** Makes relative paths in the section absolute, as seen from the file that says it. */
+  readonly relocate?: (value: JsonValue, absolute: (path: string) => string) => JsonValue
   readonly description?: string
 }
 
@@ -49,6 +53,7 @@ export const SettingsKey = {
     default: options.default,
     untrusted: options.untrusted,
     merge: options.merge ?? mergeJson,
+    relocate: options.relocate ?? null,
     description: options.description ?? ""
   })
 }

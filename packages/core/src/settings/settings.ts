@@ -6,10 +6,20 @@
  * snapshot: it does not change when a file does. While a project is not trusted, only the part of its files that each
  * key's `untrusted` rule lets through takes effect, and `skipped` names the rest.
  */
+import * as Config from "effect/Config"
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
-import type { SettingsError } from "./error.ts"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as path from "node:path"
+import { SettingsChecker } from "./check.ts"
+import { parseOverride, type ProjectFolder, readDocument, readProject, settingsFileName } from "./discover.ts"
+import { settingsError } from "./document.ts"
+import { SettingsError } from "./error.ts"
 import type { SettingsKey } from "./key.ts"
+import { AppPaths } from "./paths.ts"
+import { readSettings } from "./read.ts"
+import { Trust } from "./trust.ts"
 
 /** Something that a project sets and that was left out because the project is not trusted. */
 export interface SkippedSetting {
@@ -58,4 +68,51 @@ export interface SettingsOptions {
 }
 
 /** Reads settings. Global. */
-export class Settings extends Context.Service<Settings, SettingsShape>()("@bezel/core/settings/Settings") {}
+export class Settings extends Context.Service<Settings, SettingsShape>()("@bezel/core/settings/Settings") {
+  /** `{env:NAME}` comes from the `ConfigProvider` that is current when a reading is made. */
+  static readonly layer = (options: SettingsOptions): Layer.Layer<Settings, never, AppPaths | Trust> =>
+    Layer.effect(
+      Settings,
+      Effect.gen(function*() {
+        const paths = yield* AppPaths
+        const trust = yield* Trust
+        const checker = new SettingsChecker(options.keys)
+        const userFile = path.join(paths.config, settingsFileName)
+
+        const overrides = Effect.try({
+          try: () => (options.overrides ?? []).map(parseOverride),
+          catch: (cause) =>
+            cause instanceof SettingsError ? cause : settingsError("syntax", { file: "--set", line: 0, path: [] }, "expected key=value")
+        })
+
+        const read = Effect.fnUntraced(function*(folders: ReadonlyArray<ProjectFolder>) {
+          // A record that cannot be read trusts nothing.
+          const status = yield* Effect.catch(trust.statusOf(folders), (error) => Effect.succeed(error))
+          const warning = "message" in status ? [`${status.message}; this project counts as not trusted`] : []
+          const reader = yield* readSettings(checker, {
+            user: yield* readDocument(userFile),
+            project: folders.flatMap((folder) => folder.documents),
+            projectTrusted: options.trust === true || (!("message" in status) && status.status === "trusted"),
+            overrides: yield* overrides,
+            variable
+          })
+          return options.trust === true || warning.length === 0 ? reader : { ...reader, warnings: [...reader.warnings, ...warning] }
+        })
+
+        return Settings.of({
+          keys: options.keys,
+          user: Effect.withSpan(Effect.suspend(() => read([])), "Settings.user"),
+          forLocation: Effect.fn("Settings.forLocation")(function*(directory: string) {
+            return yield* read(yield* readProject(directory, userFile))
+          })
+        })
+      })
+    )
+}
+
+/** A variable of the environment; `null` if it is not set or its name is not one. */
+const variable = (name: string): Effect.Effect<string | null> =>
+  Effect.gen(function*() {
+    const value = yield* Config.option(Config.String(name))
+    return Option.getOrNull(value)
+  }).pipe(Effect.catch(() => Effect.succeed(null)))

@@ -40,6 +40,10 @@ export const mergePermissions = (earlier: JsonValue, later: JsonValue): JsonValu
 export const onlyDenied = (rules: JsonValue): JsonValue | undefined => {
   const denied: Record<string, JsonValue> = {}
   for (const [access, section] of Object.entries(asObject(rules))) {
+    if (typeof section === "string") {
+      if (section === "deny") denied[access] = section
+      continue
+    }
     const patterns = Object.entries(asPatterns(section)).filter(([, verdict]) => verdict === "deny")
     if (patterns.length > 0) denied[access] = Object.fromEntries(patterns)
   }

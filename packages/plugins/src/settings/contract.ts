@@ -90,10 +90,17 @@ export const PluginSetting = Schema.Union([
 ])
 export type PluginSetting = typeof PluginSetting.Type
 
+/** A file is named from the settings file that names it. */
+const relocated = (entry: JsonValue, absolute: (path: string) => string): JsonValue => {
+  if (typeof entry === "string") return /^\.\.?\//.test(entry) ? absolute(entry) : entry
+  return isObject(entry) && typeof entry.source === "string" ? { ...entry, source: relocated(entry.source, absolute) } : entry
+}
+
 export const PluginsSetting: SettingsKey<ReadonlyArray<PluginSetting>> = SettingsKey.make("plugins", {
   schema: Schema.Array(PluginSetting),
   default: [],
   untrusted: "drop",
+  relocate: (value, absolute) => Array.isArray(value) ? value.map((entry) => relocated(entry, absolute)) : value,
   // A project adds to what the user has; replacing would silently take the user's plugins away.
   merge: (earlier, later) => Array.isArray(earlier) && Array.isArray(later) ? [...earlier, ...later] : later,
   description: "Plugins to load beside the built-in ones: package names and files."
