@@ -1,0 +1,115 @@
+/**
+ * The provider packages that ship with us, and how a provider of settings becomes models.
+ *
+ * A package is imported at the first request to one of its models: whoever uses another provider does not pay for it.
+ */
+import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider"
+import { type Model, ModelError, type ModelInfo } from "@bezel/core/model"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { aiSdkModel, type AiSdkModelOptions } from "./ai-sdk.ts"
+import { makeProviderFetch, type ProviderFetch } from "./ai-sdk-fetch.ts"
+import { chatCompletionsGuard, messagesGuard } from "./ai-sdk-guard.ts"
+
+export const openAICompatiblePackage = "@ai-sdk/openai-compatible"
+export const anthropicPackage = "@ai-sdk/anthropic"
+
+/** Where a provider is and how it knows us. */
+export interface Connection {
+  readonly id: string
+  readonly name: string
+  readonly package: string
+  readonly baseURL: string | null
+  readonly apiKey: Redacted.Redacted | null
+  readonly headers: { readonly [name: string]: Redacted.Redacted }
+  /** For tests; default: ours, which reads failures in bounds. */
+  readonly fetch?: ProviderFetch
+}
+
+/** Why a connection cannot be used, or `null`. */
+export const connectionProblem = (connection: Connection): string | null => {
+  if (connection.package !== openAICompatiblePackage && connection.package !== anthropicPackage) {
+    return `the package ${connection.package} of the provider ${connection.id} is not one that ships with bezel (${openAICompatiblePackage}, ${anthropicPackage}), and others cannot be used yet`
+  }
+  if (connection.package === openAICompatiblePackage && connection.baseURL === null) {
+    return `the provider ${connection.id} has no address: set providers.${connection.id}.options.baseURL`
+  }
+  return null
+}
+
+/** A model at a connection. It connects to nothing before it is asked. */
+export const openModel = (connection: Connection, info: ModelInfo): Effect.Effect<Model, ModelError> => {
+  const problem = connectionProblem(connection)
+  if (problem !== null) {
+    return Effect.fail(new ModelError({ kind: "unknown_model", message: `The model ${info.provider}/${info.model} cannot be used: ${problem}`, retryable: false, retryAfterMs: null }))
+  }
+  const common = {
+    info,
+    providerName: connection.name,
+    secrets: [
+      ...(connection.apiKey === null ? [] : [Redacted.value(connection.apiKey)]),
+      ...Object.values(connection.headers).map(Redacted.value)
+    ]
+  }
+  return Effect.succeed(aiSdkModel(connection.package === anthropicPackage ? anthropic(connection, common) : openAICompatible(connection, common)))
+}
+
+type Common = Pick<AiSdkModelOptions, "info" | "providerName" | "secrets">
+
+const plainHeaders = (connection: Connection): { [name: string]: string } =>
+  Object.fromEntries(Object.entries(connection.headers).map(([name, value]) => [name, Redacted.value(value)]))
+
+const openAICompatible = (connection: Connection, common: Common): AiSdkModelOptions => ({
+  ...common,
+  guard: chatCompletionsGuard,
+  load: async (): Promise<LanguageModelV4> => {
+    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible")
+    const provider = createOpenAICompatible({
+      name: connection.id,
+      baseURL: connection.baseURL ?? "",
+      ...(connection.apiKey === null ? {} : { apiKey: Redacted.value(connection.apiKey) }),
+      headers: plainHeaders(connection),
+      fetch: connection.fetch ?? makeProviderFetch(),
+      includeUsage: true
+    })
+    return provider.languageModel(common.info.model)
+  }
+})
+
+const anthropic = (connection: Connection, common: Common): AiSdkModelOptions => ({
+  ...common,
+  guard: messagesGuard,
+  filesInResults: true,
+  saysNoThinking: true,
+  adjust: markCache,
+  load: async (): Promise<LanguageModelV4> => {
+    const { createAnthropic } = await import("@ai-sdk/anthropic")
+    const provider = createAnthropic({
+      // Said here, so that the package never reads the environment by itself. A place of one's own may need no key.
+      baseURL: connection.baseURL ?? "https://api.anthropic.com/v1",
+      apiKey: connection.apiKey === null ? "none" : Redacted.value(connection.apiKey),
+      headers: plainHeaders(connection),
+      fetch: connection.fetch ?? makeProviderFetch()
+    })
+    return provider.languageModel(common.info.model)
+  }
+})
+
+const cacheMark = { anthropic: { cacheControl: { type: "ephemeral" } } }
+
+/**
+ * Anthropic caches only up to marks in the prompt. Two are enough: after the system text, which with the tools before it
+ * stays the same for a session, and after the last message, so that the next request finds all of this one.
+ */
+const markCache = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
+  const lastSystem = call.prompt.findLastIndex((message) => message.role === "system")
+  const last = call.prompt.length - 1
+  return {
+    ...call,
+    prompt: call.prompt.map((message, index) =>
+      index === lastSystem || index === last
+        ? { ...message, providerOptions: { ...cacheMark, ...message.providerOptions } }
+        : message
+    )
+  }
+}

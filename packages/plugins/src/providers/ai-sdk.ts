@@ -1,0 +1,138 @@
+/**
+ * A model made of a provider package of the Vercel AI SDK (LanguageModelV4).
+ *
+ * The package speaks the wire; this adapter asks it for one streamed answer with the tools declared, and translates. It
+ * never runs a tool and never retries: that is the turn's business. Interrupting the stream aborts the request, which
+ * closes the connection. Nothing of a package is loaded before a model of it is first asked.
+ */
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider"
+import { type Model, ModelError, type ModelInfo, type ModelPart, type ModelRequest } from "@bezel/core/model"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { classifyError } from "./ai-sdk-errors.ts"
+import { noGuard, type StreamGuard } from "./ai-sdk-guard.ts"
+import { toPrompt, toTools } from "./ai-sdk-prompt.ts"
+import { makeTranslator, type StreamFault } from "./ai-sdk-stream.ts"
+
+export interface AiSdkModelOptions {
+  readonly info: ModelInfo
+  /** The provider's name, for people. */
+  readonly providerName: string
+  /** Loads the package and makes its model; run at the first request, once. A failure is classified like any other. */
+  readonly load: () => Promise<LanguageModelV4>
+  /** Values that an error message must not contain. */
+  readonly secrets: ReadonlyArray<string>
+  /** Watches the raw events, where the wire is known. */
+  readonly guard?: () => StreamGuard
+  /** Whether results of tools may hold files. Default: false. */
+  readonly filesInResults?: boolean
+  /** Whether `thinking: "off"` must be said; by default nothing is said then. */
+  readonly saysNoThinking?: boolean
+  /** Changes the call before it is made, for what one provider has alone, such as cache marks. */
+  readonly adjust?: (call: LanguageModelV4CallOptions, request: ModelRequest) => LanguageModelV4CallOptions
+}
+
+export const aiSdkModel = (options: AiSdkModelOptions): Model => {
+  let loaded: Promise<LanguageModelV4> | null = null
+  const load = (): Promise<LanguageModelV4> => {
+    loaded ??= options.load().catch((error: unknown) => {
+      // A failure to load may pass (a file that is just being installed): the next request tries again.
+      loaded = null
+      throw error
+    })
+    return loaded
+  }
+  return {
+    info: options.info,
+    stream: (request) =>
+      Stream.unwrap(Effect.gen(function*() {
+        const { signal } = yield* Effect.acquireRelease(
+          Effect.sync(() => new AbortController()),
+          (controller) => Effect.sync(() => controller.abort())
+        )
+        const result = yield* attempt(options, async () => {
+          const model = await load()
+          return model.doStream(toCall(options, request, signal))
+        })
+        const reader = yield* Effect.acquireRelease(
+          Effect.sync(() => result.stream.getReader()),
+          (open) => Effect.sync(() => {
+            // Not awaited: the abort above ends it, and a package's stream may never answer.
+            open.cancel().catch(() => {})
+          })
+        )
+        return Stream.fromPull(Effect.sync(() => pull(options, reader)))
+      }))
+  }
+}
+
+const toCall = (options: AiSdkModelOptions, request: ModelRequest, abortSignal: AbortSignal): LanguageModelV4CallOptions => {
+  const { adjust, filesInResults = false, info, saysNoThinking = false } = options
+  const maxOutput = request.maxOutput ?? info.maxOutput
+  const call: LanguageModelV4CallOptions = {
+    prompt: toPrompt(request.messages, { images: info.images, filesInResults }),
+    abortSignal,
+    ...(request.tools.length === 0 ? {} : { tools: toTools(request.tools), toolChoice: { type: "auto" } }),
+    ...(maxOutput === null ? {} : { maxOutputTokens: maxOutput }),
+    ...(!info.reasoning || request.thinking === "off" && !saysNoThinking
+      ? {}
+      : { reasoning: request.thinking === "off" ? "none" : request.thinking }),
+    ...(options.guard === undefined ? {} : { includeRawChunks: true })
+  }
+  return adjust === undefined ? call : adjust(call, request)
+}
+
+/** Reads until there is something to give; one read can make several parts, or none. */
+const pull = (
+  options: AiSdkModelOptions,
+  reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>
+): Effect.Effect<readonly [ModelPart, ...Array<ModelPart>], ModelError | Cause.Done<void>> => {
+  const guard = (options.guard ?? noGuard)()
+  const translator = makeTranslator(guard)
+  let pending: StreamFault | null = null
+  return Effect.gen(function*() {
+    const out: Array<ModelPart> = []
+    for (;;) {
+      // Parts that came before a fault are given first: they are what was seen of the answer.
+      if (pending !== null) return yield* toError(options, pending, guard)
+      if (translator.finished()) return yield* Cause.done()
+      const next = yield* attempt(options, () => reader.read())
+      pending = next.done ? translator.cut() : translator.push(next.value, out)
+      const [first, ...rest] = out
+      if (first !== undefined) return [first, ...rest] as const
+    }
+  })
+}
+
+const toError = Effect.fnUntraced(function*(
+  options: AiSdkModelOptions,
+  fault: StreamFault,
+  guard: StreamGuard
+): Effect.fn.Return<never, ModelError> {
+  const provider = options.providerName
+  if (fault.fault !== "provider") {
+    const message = `${provider}: ${fault.message}`
+    return yield* new ModelError({ kind: fault.fault, message, retryable: fault.retryable, retryAfterMs: null })
+  }
+  const error = yield* classify(options, fault.error)
+  if (error.kind !== "malformed" || guard.finished()) return yield* error
+  // The package reports an early end as a response that it cannot make sense of. Only the end itself is that.
+  return yield* isInvalidResponse(fault.error)
+    ? new ModelError({ kind: "truncated", message: `${provider}: The answer broke off before its end.`, retryable: true, retryAfterMs: null })
+    : error
+})
+
+const isInvalidResponse = (error: unknown): boolean => error instanceof Error && error.name === "AI_InvalidResponseDataError"
+
+const classify = (options: AiSdkModelOptions, error: unknown): Effect.Effect<ModelError> =>
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    classifyError(error, { provider: options.providerName, model: options.info.model, secrets: options.secrets, now }))
+
+/** A promise of the package, whose failure is classified. */
+const attempt = <A>(options: AiSdkModelOptions, run: () => Promise<A> | PromiseLike<A>): Effect.Effect<A, ModelError> =>
+  Effect.catch(
+    Effect.tryPromise({ try: async () => run(), catch: (error) => ({ error }) }),
+    ({ error }) => Effect.flatMap(classify(options, error), Effect.fail)
+  )

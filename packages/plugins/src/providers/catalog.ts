@@ -1,0 +1,157 @@
+/**
+ * The providers that are there without settings, and how settings change them or add others.
+ *
+ * Nothing here reads the environment or connects: it is given both, and makes `Provider` values. A built-in provider
+ * without a key is there too, not ready, with a reason that says what to set.
+ */
+import type { ModelInfo, Provider } from "@bezel/core/model"
+import * as Redacted from "effect/Redacted"
+import { anthropicPackage, type Connection, connectionProblem, openAICompatiblePackage, openModel } from "./ai-sdk-packages.ts"
+import type { ModelOptions, ProviderOptions } from "./contract.ts"
+
+/** What the environment says about providers. */
+export interface ProviderEnvironment {
+  readonly anthropicKey: Redacted.Redacted | null
+  readonly anthropicURL: string | null
+  readonly openAIKey: Redacted.Redacted | null
+  readonly openAIURL: string | null
+}
+
+interface Base {
+  readonly id: string
+  readonly name: string
+  readonly package: string
+  readonly baseURL: string | null
+  /** Where it is when nobody says so; there, a key is needed. */
+  readonly publicURL: string | null
+  readonly apiKey: Redacted.Redacted | null
+  readonly keyVariable: string | null
+  readonly models: { readonly [id: string]: ModelOptions }
+  readonly openEnded: boolean
+  /** What is assumed of a model that nothing is known of. */
+  readonly unknown: ModelOptions
+}
+
+const claude: ModelOptions = { contextWindow: 200_000, reasoning: true, images: true }
+
+const builtIn = (environment: ProviderEnvironment): ReadonlyArray<Base> => [
+  {
+    id: "anthropic",
+    name: "Anthropic",
+    package: anthropicPackage,
+    baseURL: environment.anthropicURL === null ? null : versioned(environment.anthropicURL),
+    publicURL: "https://api.anthropic.com/v1",
+    apiKey: environment.anthropicKey,
+    keyVariable: "ANTHROPIC_API_KEY",
+    models: {
+      "claude-opus-5-5": { ...claude, name: "Claude Opus 5.5" },
+      "claude-sonnet-5-5": { ...claude, name: "Claude Sonnet 5.5" },
+      "claude-haiku-5-5": { ...claude, name: "Claude Haiku 5.5" },
+      "claude-sonnet-4-6": { ...claude, name: "Claude Sonnet 4.6" },
+      "claude-haiku-4-5": { ...claude, name: "Claude Haiku 4.5" }
+    },
+    openEnded: true,
+    unknown: claude
+  },
+  {
+    id: "openai",
+    name: "OpenAI",
+    package: openAICompatiblePackage,
+    baseURL: environment.openAIURL,
+    publicURL: "https://api.openai.com/v1",
+    apiKey: environment.openAIKey,
+    keyVariable: "OPENAI_API_KEY",
+    models: {},
+    openEnded: true,
+    unknown: { images: true }
+  }
+]
+
+/** `ANTHROPIC_BASE_URL` names, by custom, the place without the version. */
+const versioned = (url: string): string => {
+  const plain = url.replace(/\/+$/, "")
+  return plain.endsWith("/v1") ? plain : `${plain}/v1`
+}
+
+const added = (id: string): Base => ({
+  id,
+  name: id,
+  package: openAICompatiblePackage,
+  baseURL: null,
+  publicURL: null,
+  apiKey: null,
+  keyVariable: null,
+  models: {},
+  openEnded: true,
+  unknown: {}
+})
+
+const withSettings = (base: Base, own: ProviderOptions): Base => ({
+  ...base,
+  name: own.name ?? base.name,
+  package: own.package ?? base.package,
+  baseURL: own.options?.baseURL ?? base.baseURL,
+  apiKey: own.options?.apiKey ?? base.apiKey,
+  models: { ...base.models, ...own.models },
+  // Whoever lists the models of a server of their own means these; a built-in one has always more.
+  openEnded: base.publicURL !== null || own.models === undefined
+})
+
+const toInfo = (provider: string, model: string, known: ModelOptions): ModelInfo => ({
+  provider,
+  model,
+  name: known.name ?? model,
+  contextWindow: known.contextWindow ?? null,
+  maxOutput: known.maxOutput ?? null,
+  reasoning: known.reasoning ?? false,
+  images: known.images ?? false,
+  cost: known.cost === undefined
+    ? null
+    : {
+      input: known.cost.input,
+      output: known.cost.output,
+      cacheRead: known.cost.cacheRead ?? known.cost.input,
+      cacheWrite: known.cost.cacheWrite ?? known.cost.input
+    }
+})
+
+const toProvider = (base: Base, own: ProviderOptions | undefined): Provider => {
+  const connection: Connection = {
+    id: base.id,
+    name: base.name,
+    package: base.package,
+    baseURL: base.baseURL ?? base.publicURL,
+    apiKey: base.apiKey,
+    headers: own?.options?.headers ?? {}
+  }
+  const problem = connectionProblem(connection) ?? keyProblem(base, own)
+  return {
+    id: base.id,
+    name: base.name,
+    models: Object.entries(base.models).map(([id, known]) => toInfo(base.id, id, known)),
+    openEnded: base.openEnded,
+    availability: problem === null ? { ready: true } : { ready: false, reason: problem },
+    open: (model) => openModel(connection, toInfo(base.id, model, base.models[model] ?? base.unknown))
+  }
+}
+
+/** A place of one's own, or headers of one's own, may do without a key. */
+const keyProblem = (base: Base, own: ProviderOptions | undefined): string | null =>
+  base.keyVariable === null || base.apiKey !== null || base.baseURL !== null || own?.options?.headers !== undefined
+    ? null
+    : `no key is set: set ${base.keyVariable}, or providers.${base.id}.options.apiKey in bezel.jsonc`
+
+/** All providers but `bezel`, the built-in ones first. */
+export const makeProviders = (
+  environment: ProviderEnvironment,
+  settings: { readonly [id: string]: ProviderOptions }
+): ReadonlyArray<Provider> => {
+  const bases = builtIn(environment)
+  const own = (id: string): ProviderOptions | undefined => Object.hasOwn(settings, id) ? settings[id] : undefined
+  const names = new Set([...bases.map((base) => base.id), ...Object.keys(settings)])
+  return [...names].map((id) => {
+    const base = bases.find((one) => one.id === id) ?? added(id)
+    const changes = own(id)
+    return toProvider(changes === undefined ? base : withSettings(base, changes), changes)
+  })
+}

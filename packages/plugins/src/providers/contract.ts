@@ -1,0 +1,79 @@
+/**
+ * Settings of model providers: `model` names the one to use where nothing else does, `providers` adds or changes some.
+ */
+import * as Schema from "effect/Schema"
+import { SettingsKey } from "@bezel/core/settings"
+
+/** `provider/model`; the model's own id may contain slashes. */
+export const ModelName = Schema.String.check(
+  Schema.isPattern(/^[^/\s][^/]*\/.*\S$/, { message: "Expected provider/model, like bezel/offline" })
+)
+
+/** The model of everybody who names none. `null`: `bezel/offline`. */
+export const ModelSetting: SettingsKey<string | null> = SettingsKey.make("model", {
+  schema: Schema.NullOr(ModelName),
+  default: null,
+  untrusted: "drop",
+  description: "The model to use where nothing else names one, as provider/model."
+})
+
+const Tokens = Schema.Int.check(Schema.isGreaterThan(0, { message: "Expected a number of tokens above 0" }))
+const Price = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0, { message: "Expected US dollars per million tokens" }))
+
+/** What is said of one model of a provider; all of it is optional. */
+export const ModelOptions = Schema.Struct({
+  name: Schema.optionalKey(Schema.String),
+  /** Tokens that a request and its answer may have together. */
+  contextWindow: Schema.optionalKey(Tokens),
+  /** Tokens that an answer may have. */
+  maxOutput: Schema.optionalKey(Tokens),
+  /** Whether it can think before it answers, on demand. */
+  reasoning: Schema.optionalKey(Schema.Boolean),
+  /** Whether it reads images. */
+  images: Schema.optionalKey(Schema.Boolean),
+  /** US dollars per million tokens. */
+  cost: Schema.optionalKey(Schema.Struct({
+    input: Price,
+    output: Price,
+    cacheRead: Schema.optionalKey(Price),
+    cacheWrite: Schema.optionalKey(Price)
+  }))
+})
+export type ModelOptions = typeof ModelOptions.Type
+
+const Address = Schema.String.check(
+  Schema.makeFilter((text: string) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
+    message: "Expected an http or https address, like http://127.0.0.1:8080/v1"
+  })
+)
+
+/** One provider. `package` is an AI SDK provider package. */
+export const ProviderOptions = Schema.Struct({
+  name: Schema.optionalKey(Schema.String),
+  package: Schema.optionalKey(Schema.String),
+  options: Schema.optionalKey(Schema.Struct({
+    baseURL: Schema.optionalKey(Address),
+    apiKey: Schema.optionalKey(Schema.RedactedFromValue(Schema.String)),
+    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String)))
+  })),
+  /** The models it offers. Without it, any model id is passed on to the provider. */
+  models: Schema.optionalKey(Schema.Record(Schema.String, ModelOptions))
+})
+export type ProviderOptions = typeof ProviderOptions.Type
+
+const ids = Schema.makeFilter((providers: { readonly [id: string]: ProviderOptions }) =>
+  Object.keys(providers).flatMap((id) =>
+    id === "bezel"
+      ? [{ path: [id], issue: "Expected another id: \"bezel\" is the provider of bezel/offline" }]
+      : /^[a-z0-9][a-z0-9._-]*$/i.test(id)
+      ? []
+      : [{ path: [id], issue: "Expected an id of letters, digits, \".\", \"_\" and \"-\"" }]
+  ))
+
+/** Providers by id. An entry named like a built-in one changes that one. */
+export const ProvidersSetting: SettingsKey<{ readonly [id: string]: ProviderOptions }> = SettingsKey.make("providers", {
+  schema: Schema.Record(Schema.String, ProviderOptions).check(ids),
+  default: {},
+  untrusted: "drop",
+  description: "Model providers by id: which package speaks to them, where they are, and what models they have."
+})
