@@ -22,7 +22,7 @@ import type { EditorHandle, EditorOptions, ScreenContent, Theme } from "../contr
 import { type Layout, makeLayout } from "../layout.ts"
 import { darkTheme, lightTheme, makePainter, type Painter, terminalTheme } from "../paint.ts"
 import { fit } from "../width.ts"
-import { toolCard } from "./card.ts"
+import { toolCard } from "../card.ts"
 import { AskedByPerson, makeDialogs } from "./dialogs.ts"
 import { type HostEditor, makeEditor } from "./editor.ts"
 import { guarded, makeFrame } from "./frame.ts"

@@ -2,9 +2,9 @@
  * The card of a tool call: a row with its state, name and title, and below what it did. A renderer may give title and
  * body; what it leaves out, and every tool without one, is shown by what stands here.
  */
-import { type Block, type Span, span, type SpanStyle, text } from "../block.ts"
-import type { ToolCallView, ToolRenderer, ToolRenderOptions } from "../contributions.ts"
-import { plainOutput } from "../sanitize.ts"
+import { type Block, type Span, span, type SpanStyle, text } from "./block.ts"
+import type { ToolCallView, ToolRenderer, ToolRenderOptions } from "./contributions.ts"
+import { plainOutput } from "./sanitize.ts"
 
 /** Rows of output that stand below a call that is not expanded. */
 export const outputRows = 6

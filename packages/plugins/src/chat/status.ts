@@ -1,0 +1,105 @@
+/**
+ * The lines around the editor: what the session does now, what waits, and which model at which place.
+ *
+ * Pure functions of the view and of the time, in milliseconds since the epoch.
+ */
+import type { ConversationView, ViewInput } from "@bezel/core/harness"
+import type { ReplicaStatus } from "@bezel/core/service"
+import { type Block, row, type Span, span, text } from "@bezel/tui"
+
+const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"] as const
+/** How long one picture of the spinner stays. */
+export const frameMillis = 120
+
+export type Activity =
+  | { readonly type: "idle" }
+  | { readonly type: "working"; readonly what: string }
+  | { readonly type: "waiting"; readonly what: string }
+  | { readonly type: "retrying"; readonly at: number; readonly attempt: number; readonly error: string | null }
+
+/** What the turn does, in one word or two. */
+export const activityOf = (view: ConversationView): Activity => {
+  const { turn } = view
+  if (turn === null) return { type: "idle" }
+  const { generation } = turn
+  if (generation?.stage === "retrying") {
+    return {
+      type: "retrying",
+      at: generation.retryAt ?? 0,
+      attempt: generation.attempt,
+      error: generation.error?.message ?? null
+    }
+  }
+  const waiting = turn.tools.find((tool) => tool.status === "waiting")
+  if (waiting !== undefined) return { type: "waiting", what: `${waiting.name} waits for you` }
+  const running = turn.tools.filter((tool) => tool.status === "running")
+  const first = running[0]
+  if (first !== undefined) {
+    return { type: "working", what: running.length === 1 ? `Running ${first.name}` : `Running ${running.length} tools` }
+  }
+  return { type: "working", what: generation?.stage === "requesting" || generation?.stage === "preparing" ? "Thinking" : "Working" }
+}
+
+const seconds = (millis: number): string => {
+  const whole = Math.max(0, Math.round(millis / 1000))
+  return whole < 60 ? `${whole}s` : `${Math.floor(whole / 60)}m ${whole % 60}s`
+}
+
+/** The row above the editor. */
+export const activityBlock = (activity: Activity, since: number, now: number): Block => {
+  const picture = spinner[Math.floor(now / frameMillis) % spinner.length] ?? "⠋"
+  const interrupt = span("esc to interrupt", { color: "muted" })
+  switch (activity.type) {
+    case "idle":
+      return text("")
+    case "working":
+      return row([span(`${picture} `, { color: "accent" }), `${activity.what} `, span(seconds(now - since), { color: "muted" })], [interrupt])
+    case "waiting":
+      return row([span("? ", { color: "warning", bold: true }), activity.what], [interrupt])
+    case "retrying":
+      return row([
+        span(`${picture} `, { color: "warning" }),
+        span(`Retry in ${seconds(activity.at - now)} (attempt ${activity.attempt + 1})`, { color: "warning" }),
+        ...(activity.error === null ? [] : [span(`: ${activity.error}`, { color: "muted" })])
+      ], [interrupt])
+  }
+}
+
+const marks: { readonly [how in ViewInput["whenBusy"]]: string } = { steer: "↳ next: ", followUp: "↳ later: ", reject: "↳ " }
+
+/** Inputs that wait for a boundary, oldest first. */
+export const queueBlocks = (inbox: ReadonlyArray<ViewInput>): ReadonlyArray<Block> => {
+  const shown = inbox.slice(0, 5)
+  const blocks: Array<Block> = shown.map((input) =>
+    text(span(input.text.replaceAll("\n", " "), { color: "muted" }), { wrap: "clip", marker: span(marks[input.whenBusy], { color: "muted" }) })
+  )
+  if (inbox.length > shown.length) blocks.push(text(span(`  ${inbox.length - shown.length} more`, { color: "muted" })))
+  return blocks
+}
+
+const tokens = (count: number): string =>
+  count < 1000 ? `${count}` : count < 100_000 ? `${(count / 1000).toFixed(1)}k` : `${Math.round(count / 1000)}k`
+
+export interface StatusParts {
+  readonly view: ConversationView | undefined
+  readonly status: ReplicaStatus
+  readonly location: string | null
+  readonly home: string | null
+}
+
+/** The row below the editor. */
+export const statusBlock = ({ home, location, status, view }: StatusParts): Block => {
+  const place = location === null ? "" : home !== null && (location === home || location.startsWith(`${home}/`)) ? `~${location.slice(home.length)}` : location
+  const left: Array<Span> = [span(place, { color: "muted" })]
+  if (status === "stale") left.push(span("  disconnected, shown as last known", { color: "warning" }))
+  if (status === "hydrating") left.push(span("  connecting", { color: "muted" }))
+  if (view === undefined) return row(left)
+  const { config, usage } = view
+  const right: Array<string> = []
+  if (usage.context > 0) right.push(`${tokens(usage.context)} context`)
+  if (usage.cost > 0) right.push(`$${usage.cost.toFixed(usage.cost < 1 ? 3 : 2)}`)
+  if (config.agent !== null) right.push(config.agent)
+  const model = config.model ?? view.turn?.generation?.model ?? null
+  right.push(model === null ? "no model" : `${model.provider}/${model.model}`)
+  return row(left, [span(right.join(" · "), { color: "muted" })])
+}

@@ -1,0 +1,250 @@
+/**
+ * The transcript: a conversation's view as blocks.
+ *
+ * The answer that streams and the entry that it becomes go through the same functions, so nothing jumps when a turn closes.
+ * Blocks of entries that did not change are the same objects at the next update; that is what keeps a long session quick.
+ */
+import type { ConversationView, ViewEntry, ViewMessagePart, ViewTool } from "@bezel/core/harness"
+import type { JsonValue } from "@bezel/core/json"
+import type { AssistantMessage, FilePart, Message, TextPart, ToolResultPart } from "@bezel/core/model"
+import { type Block, gap, group, type GroupBlock, markdown, span, text, type ToolCallView, type TuiContext } from "@bezel/tui"
+
+/** Kinds of entries that have a shape of their own here; every other kind is shown by its renderer or its messages. */
+const kinds = {
+  usage: "bezel.usage",
+  failure: "bezel.failure",
+  notice: "bezel.notice",
+  toolResult: "bezel.tool_result"
+} as const
+
+export interface TranscriptOptions {
+  /** Tool cards show everything. */
+  readonly expanded: boolean
+}
+
+export interface Transcript {
+  /** The blocks of a view; identical ones for what did not change since the last call. */
+  readonly blocks: (view: ConversationView, options: TranscriptOptions) => ReadonlyArray<Block>
+}
+
+interface Result {
+  readonly entry: ViewEntry
+  readonly part: ToolResultPart
+}
+
+type Part =
+  | { readonly type: "text" | "reasoning"; readonly text: string; readonly identity: object }
+  | { readonly type: "tool"; readonly call: ToolCallView }
+
+type Renderers = Pick<TuiContext, "toolRenderers" | "entryRenderers">
+
+const textOf = (parts: ReadonlyArray<TextPart | FilePart>): string =>
+  parts.map((part) => part.type === "text" ? part.text : `[${part.fileName ?? part.mediaType}]`).join("\n")
+
+const resultText = (part: ToolResultPart): string => {
+  if (part.modelOutput !== undefined) return textOf(part.modelOutput)
+  return typeof part.result === "string" ? part.result : JSON.stringify(part.result)
+}
+
+const field = (value: JsonValue, key: string): JsonValue =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && Object.hasOwn(value, key)
+    ? (value as { readonly [key: string]: JsonValue })[key] ?? null
+    : null
+
+/** A call from whatever is known of it: the part of the answer, the running tool, the result. */
+const callView = (
+  id: string,
+  name: string,
+  args: JsonValue,
+  argsText: string,
+  tool: ViewTool | undefined,
+  result: Result | undefined,
+  live: boolean
+): ToolCallView => {
+  const isError = result === undefined ? tool?.status === "failed" : result.part.isFailure
+  const status = result !== undefined && (tool === undefined || tool.entry !== null)
+    ? tool?.status === "aborted" || field(result.entry.data, "status") === "aborted" ? "aborted" : isError ? "failed" : "completed"
+    : tool?.status ?? (live ? "writing" : "aborted")
+  return {
+    callID: id,
+    name,
+    args: tool?.args ?? args,
+    argsText,
+    status,
+    output: result === undefined ? tool?.output ?? "" : resultText(result.part),
+    progress: tool?.progress ?? null,
+    details: result === undefined ? tool?.details ?? null : field(result.entry.data, "details") ?? tool?.details ?? null,
+    isError
+  }
+}
+
+const userBlocks = (content: string): ReadonlyArray<Block> => [
+  gap,
+  text(span(content, { bold: true }), { marker: span("› ", { color: "user", bold: true }) })
+]
+
+const failureText = (data: JsonValue): string => {
+  const error = field(data, "error")
+  const message = field(error, "message") ?? field(data, "message")
+  const reason = field(data, "reason")
+  if (typeof message === "string") return message
+  return typeof reason === "string" ? `No answer: ${reason}.` : "No answer."
+}
+
+export const makeTranscript = (context: Renderers): Transcript => {
+  /** What the blocks of an entry were made from, and the blocks. */
+  const known = new WeakMap<ViewEntry, { readonly from: ReadonlyArray<unknown>; readonly block: GroupBlock }>()
+  /** Markdown that streams keeps its parser by the place it stands in. */
+  let identities: Array<object> = []
+  let turnTask: string | null = null
+  let settled: { readonly blocks: ReadonlyArray<Block>; readonly group: GroupBlock } = { blocks: [], group: group([]) }
+
+  const same = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boolean =>
+    a.length === b.length && a.every((value, index) => value === b[index])
+
+  const partBlocks = (parts: ReadonlyArray<Part>, options: TranscriptOptions): ReadonlyArray<Block> => {
+    const blocks: Array<Block> = []
+    let previous: Part["type"] | null = null
+    for (const part of parts) {
+      if (part.type === "tool") {
+        if (previous !== "tool") blocks.push(gap)
+        blocks.push(...context.toolRenderers.render(part.call, { expanded: options.expanded }))
+      } else {
+        if (part.text.trim() === "") continue
+        blocks.push(gap)
+        blocks.push(
+          part.type === "text"
+            ? markdown(part.text.trim(), { identity: part.identity })
+            : text(span(part.text.trim(), { dim: true, italic: true }), { marker: span("┊ ", { color: "muted" }) })
+        )
+      }
+      previous = part.type
+    }
+    return blocks
+  }
+
+  const assistantParts = (
+    message: AssistantMessage,
+    tools: ReadonlyMap<string, ViewTool>,
+    results: ReadonlyMap<string, Result>
+  ): ReadonlyArray<Part> =>
+    message.content.flatMap((part): ReadonlyArray<Part> => {
+      switch (part.type) {
+        case "text":
+        case "reasoning":
+          return [{ type: part.type, text: part.text, identity: part }]
+        case "file":
+          return [{ type: "text", text: `[${part.fileName ?? part.mediaType}]`, identity: part }]
+        case "tool-call":
+          return [{
+            type: "tool",
+            call: callView(part.id, part.name, part.params, JSON.stringify(part.params), tools.get(part.id), results.get(part.id), false)
+          }]
+      }
+    })
+
+  const messageBlocks = (
+    message: Message,
+    tools: ReadonlyMap<string, ViewTool>,
+    results: ReadonlyMap<string, Result>,
+    options: TranscriptOptions
+  ): ReadonlyArray<Block> => {
+    switch (message.role) {
+      case "user":
+        return userBlocks(textOf(message.content))
+      case "assistant":
+        return partBlocks(assistantParts(message, tools, results), options)
+      case "system":
+        return []
+      case "tool":
+        return []
+    }
+  }
+
+  const entryBlocks = (
+    entry: ViewEntry,
+    tools: ReadonlyMap<string, ViewTool>,
+    results: ReadonlyMap<string, Result>,
+    options: TranscriptOptions
+  ): ReadonlyArray<Block> => {
+    const own = context.entryRenderers.render(entry)
+    if (own !== null) return own
+    switch (entry.kind) {
+      case kinds.usage:
+      case kinds.toolResult:
+        return []
+      case kinds.failure:
+        return [gap, text(span(failureText(entry.data), { color: "error" }), { marker: span("✗ ", { color: "error" }) })]
+      case kinds.notice:
+        return [gap, text(span(textOf((entry.model ?? []).flatMap((message) => message.role === "user" ? message.content : [])), { color: "muted" }), { marker: span("· ", { color: "muted" }) })]
+    }
+    if (entry.model === null) {
+      // A display-only answer: what a failed or aborted request had said.
+      const message = field(entry.data, "message")
+      const parts = field(message, "content")
+      return Array.isArray(parts)
+        ? partBlocks(parts.flatMap((part: JsonValue): ReadonlyArray<Part> => {
+          const content = field(part, "text")
+          const type = field(part, "type")
+          return typeof content === "string" && (type === "text" || type === "reasoning")
+            ? [{ type, text: content, identity: entry }]
+            : []
+        }), options)
+        : []
+    }
+    return entry.model.flatMap((message) => messageBlocks(message, tools, results, options))
+  }
+
+  const callsOf = (entry: ViewEntry): ReadonlyArray<string> =>
+    (entry.model ?? []).flatMap((message) =>
+      message.role === "assistant" ? message.content.flatMap((part) => part.type === "tool-call" ? [part.id] : []) : []
+    )
+
+  const settledBlock = (view: ConversationView, options: TranscriptOptions): GroupBlock => {
+    const tools = new Map((view.turn?.tools ?? []).map((tool) => [tool.callId, tool]))
+    const results = new Map<string, Result>()
+    for (const entry of view.entries) {
+      for (const message of entry.model ?? []) {
+        if (message.role !== "tool") continue
+        for (const part of message.content) results.set(part.id, { entry, part })
+      }
+    }
+    const blocks = view.entries.map((entry) => {
+      const calls = callsOf(entry)
+      const from: ReadonlyArray<unknown> = [
+        options.expanded,
+        ...calls.map((id) => tools.get(id)),
+        ...calls.map((id) => results.get(id)?.entry)
+      ]
+      const last = known.get(entry)
+      if (last !== undefined && same(last.from, from)) return last.block
+      const block = group(entryBlocks(entry, tools, results, options))
+      known.set(entry, { from, block })
+      return block
+    })
+    if (!same(settled.blocks, blocks)) settled = { blocks, group: group(blocks) }
+    return settled.group
+  }
+
+  const liveBlocks = (view: ConversationView, options: TranscriptOptions): ReadonlyArray<Block> => {
+    const parts = view.turn?.message?.parts
+    if (parts === undefined) return []
+    const task = view.turn?.generation?.task ?? null
+    if (task !== turnTask) {
+      turnTask = task
+      identities = []
+    }
+    return partBlocks(
+      parts.map((part: ViewMessagePart, index): Part =>
+        part.type === "tool-call"
+          ? { type: "tool", call: callView(part.id, part.name, null, part.text, undefined, undefined, true) }
+          : { type: part.type, text: part.text, identity: identities[index] ??= {} }
+      ),
+      options
+    )
+  }
+
+  return {
+    blocks: (view, options) => [settledBlock(view, options), ...liveBlocks(view, options)]
+  }
+}

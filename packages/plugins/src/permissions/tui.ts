@@ -1,0 +1,44 @@
+/**
+ * The approval dialog: asks the person at the terminal whether a call may run.
+ *
+ * What is asked about is shown in full and as it is, hidden characters included. Dismissing the dialog is a no, and so is
+ * anything that is not one of the two ways of saying yes.
+ */
+import * as Effect from "effect/Effect"
+import { type Block, span, text, type TuiContext } from "@bezel/tui"
+import { Approval, type ApprovalRequest, type ApprovalResponse } from "./contract.ts"
+
+const maxSubjects = 20
+
+/** What the dialog shows above the choices. */
+export const approvalBlocks = (request: ApprovalRequest): ReadonlyArray<Block> => {
+  const subjects = request.subjects.length === 0 ? [JSON.stringify(request.args)] : request.subjects
+  return [
+    ...subjects.slice(0, maxSubjects).map((subject) => text(span(subject, { color: "code", bold: true }), { indent: 2 })),
+    ...(subjects.length > maxSubjects ? [text(span(`and ${subjects.length - maxSubjects} more`, { color: "warning" }), { indent: 2 })] : []),
+    ...request.reasons.map((reason) => text(span(reason, { color: "muted" }), { indent: 2 }))
+  ]
+}
+
+/** The terminal facet. */
+export const permissionsTui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
+  yield* ctx.interactions.handle(Approval, (request) =>
+    Effect.gen(function*() {
+      const choices: Array<{ readonly value: ApprovalResponse["decision"]; readonly label: string; readonly description?: string }> = [
+        { value: "once", label: "Allow once" }
+      ]
+      if (request.grants.length > 0) {
+        choices.push({ value: "session", label: "Allow for this session", description: request.grants.join(", ") })
+      }
+      choices.push({ value: "deny", label: "No", description: "and tell the model what to do instead" })
+      const decision = yield* ctx.ui.select({
+        title: `Allow ${request.tool}?`,
+        body: approvalBlocks(request),
+        options: choices
+      })
+      if (decision === null) return { decision: "deny" }
+      if (decision !== "deny") return { decision }
+      const message = yield* ctx.ui.input({ title: "What should it do instead?", placeholder: "enter to just say no" })
+      return message === null || message.trim() === "" ? { decision } : { decision, message: message.trim() }
+    }))
+})

@@ -1,0 +1,128 @@
+/**
+ * How the built-in tools look in the terminal: what a call is about on its first row, and below it what matters of what it
+ * did. Written against arguments and output as strict JSON of unknown shape: a model sends what it likes.
+ */
+import * as Effect from "effect/Effect"
+import type { JsonValue } from "@bezel/core/json"
+import { type Block, outputTail, type Span, span, text, type ToolCallView, type ToolRenderer, type TuiContext } from "@bezel/tui"
+
+const argument = (call: ToolCallView, key: string): JsonValue => {
+  const { args } = call
+  return typeof args === "object" && args !== null && !Array.isArray(args) && Object.hasOwn(args, key)
+    ? (args as { readonly [key: string]: JsonValue })[key] ?? null
+    : null
+}
+
+const textArgument = (call: ToolCallView, key: string): string | null => {
+  const value = argument(call, key)
+  return typeof value === "string" ? value : null
+}
+
+const numberArgument = (call: ToolCallView, key: string): number | null => {
+  const value = argument(call, key)
+  return typeof value === "number" ? value : null
+}
+
+const muted = (words: string): Span => span(words, { color: "muted" })
+const path = (call: ToolCallView): Span => span(textArgument(call, "path") ?? "", { color: "accent" })
+
+const lineCount = (content: string): number => content === "" ? 0 : content.replace(/\n$/, "").split("\n").length
+
+/** Nothing below while all went well; an error in full. */
+const onlyErrors: ToolRenderer["body"] = (call, options) =>
+  call.isError || options.expanded ? outputTail(call.output, options, call.isError ? { color: "error" } : { color: "muted" }) : []
+
+const counted = (call: ToolCallView, what: string): ReadonlyArray<Span> =>
+  call.status === "completed" ? [muted(` (${lineCount(call.output)} ${what})`)] : []
+
+/** Lines shown of each side of a change before it is cut. */
+const shownLines = 12
+
+const changeBlocks = (content: string, sign: "+" | "-", expanded: boolean): ReadonlyArray<Block> => {
+  const lines = content.replace(/\n$/, "").split("\n")
+  const shown = expanded ? lines : lines.slice(0, shownLines)
+  const color = sign === "+" ? "added" : "removed"
+  return [
+    text(span(shown.map((line) => `${sign} ${line}`).join("\n"), { color }), { wrap: "clip", indent: 2 }),
+    ...(shown.length < lines.length
+      ? [text(muted(`… ${lines.length - shown.length} more lines`), { wrap: "clip", indent: 2 })]
+      : [])
+  ]
+}
+
+/** Lines at the beginning and at the end that both texts share are not a change. */
+const trimCommon = (before: string, after: string): { readonly removed: string; readonly added: string } => {
+  const old = before.split("\n")
+  const next = after.split("\n")
+  let head = 0
+  while (head < old.length && head < next.length && old[head] === next[head]) head += 1
+  let tail = 0
+  while (tail < old.length - head && tail < next.length - head && old[old.length - 1 - tail] === next[next.length - 1 - tail]) tail += 1
+  return {
+    removed: old.slice(head, old.length - tail).join("\n"),
+    added: next.slice(head, next.length - tail).join("\n")
+  }
+}
+
+const failed = (call: ToolCallView): boolean => call.isError || call.status === "aborted"
+
+export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
+  read: {
+    title: (call) => {
+      const offset = numberArgument(call, "offset")
+      const limit = numberArgument(call, "limit")
+      const range = offset === null && limit === null ? "" : ` from line ${offset ?? 1}${limit === null ? "" : `, ${limit} lines`}`
+      return [path(call), muted(range), ...counted(call, "lines")]
+    },
+    body: onlyErrors
+  },
+  list: {
+    title: (call) => [span(textArgument(call, "path") ?? ".", { color: "accent" }), ...counted(call, "lines")],
+    body: onlyErrors
+  },
+  search: {
+    title: (call) => {
+      const place = [textArgument(call, "path"), textArgument(call, "glob")].filter((word) => word !== null).join(" ")
+      return [span(textArgument(call, "pattern") ?? "", { color: "accent" }), muted(place === "" ? "" : ` in ${place}`), ...counted(call, "lines")]
+    },
+    body: onlyErrors
+  },
+  write: {
+    title: (call) => {
+      const content = textArgument(call, "content")
+      return [path(call), muted(content === null ? "" : ` (${lineCount(content)} lines)`)]
+    },
+    body: (call, options) => {
+      const content = textArgument(call, "content")
+      return failed(call) || content === null ? outputTail(call.output, options, { color: "error" }) : changeBlocks(content, "+", options.expanded)
+    }
+  },
+  edit: {
+    title: (call) => [path(call), muted(argument(call, "all") === true ? " everywhere" : "")],
+    body: (call, options) => {
+      const before = textArgument(call, "oldText")
+      const after = textArgument(call, "newText")
+      if (failed(call) || before === null || after === null) return outputTail(call.output, options, { color: "error" })
+      const { added, removed } = trimCommon(before, after)
+      return [
+        ...(removed === "" ? [] : changeBlocks(removed, "-", options.expanded)),
+        ...(added === "" ? [] : changeBlocks(added, "+", options.expanded))
+      ]
+    }
+  },
+  bash: {
+    title: (call) => {
+      const description = textArgument(call, "description")
+      const timeout = numberArgument(call, "timeout")
+      return [
+        span(textArgument(call, "command") ?? call.argsText, { color: "code" }),
+        muted(`${description === null ? "" : `  # ${description}`}${timeout === null ? "" : `  (timeout ${timeout})`}`)
+      ]
+    }
+  }
+}
+
+/** The terminal facet. */
+export const toolsTui = Effect.fn("tools/tui")(function*(ctx: TuiContext) {
+  for (const [name, renderer] of Object.entries(toolRenderers)) yield* ctx.toolRenderers.register(name, renderer)
+})
