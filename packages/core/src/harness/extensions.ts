@@ -1,0 +1,191 @@
+/**
+ * Registrations of a harness: namespaces, hooks and sections, each in a scope, each undone exactly once.
+ *
+ * A namespace's string is what persists; its token is today's authority. A token that is not the one registered now is
+ * refused, so code of a retired generation cannot keep writing.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { JsonObject, JsonValue } from "../json/index.ts"
+import {
+  HarnessError,
+  type HarnessExtensions,
+  type HookHandlers,
+  type HookKind,
+  type HookOptions,
+  type Namespace,
+  type NamespaceShape,
+  type Registration,
+  type Section
+} from "./api.ts"
+import type { PluginSlices } from "./documents.ts"
+import type { CommitLine } from "./line.ts"
+import { namespaceState } from "./projection.ts"
+import type { ConversationState } from "./state.ts"
+import type { Transaction } from "./transaction.ts"
+
+export interface RegisteredHook<K extends HookKind> {
+  readonly namespace: string
+  readonly handlers: HookHandlers[K]
+  readonly options: HookOptions
+}
+
+export interface Extensions extends HarnessExtensions {
+  /** Handlers for a conversation in order of registration, gates last. */
+  readonly hooksFor: <K extends HookKind>(kind: K, conversation: ConversationState) => ReadonlyArray<RegisteredHook<K>>
+  readonly sections: () => ReadonlyArray<Section>
+  readonly projection: (namespace: string) => ((state: JsonObject) => JsonValue) | undefined
+}
+
+interface NamespaceEntry {
+  readonly token: Namespace
+  readonly shape: NamespaceShape
+  readonly view: ((state: JsonObject) => JsonValue) | undefined
+}
+
+export const makeExtensions = (
+  line: () => CommitLine,
+  conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
+): Extensions => {
+  const namespaces = new Map<string, NamespaceEntry>()
+  const hooks: { readonly [K in HookKind]: Set<RegisteredHook<K>> } = { tool: new Set(), generation: new Set() }
+  const sections = new Set<Section>()
+
+  const current = (token: Namespace): NamespaceEntry => {
+    const entry = namespaces.get(token.id)
+    if (entry === undefined || entry.token !== token) {
+      throw new HarnessError({ code: "stale_definition", message: `The namespace "${token.id}" was unregistered or registered again; this token may not be used any more.` })
+    }
+    return entry
+  }
+
+  const namespace: Extensions["namespace"] = (id, shape, options) =>
+    Effect.gen(function*() {
+      const fault = namespaceFault(id, shape)
+      if (fault !== null) return yield* fault
+      if (namespaces.has(id)) {
+        return yield* new HarnessError({ code: "duplicate", message: `The namespace "${id}" is registered already; choose a name of your own.` })
+      }
+      const token: Namespace = {
+        id,
+        unregister: Effect.sync(() => {
+          if (namespaces.get(id)?.token === token) namespaces.delete(id)
+        }),
+        get: (conversationID) =>
+          Effect.flatMap(conversation(conversationID), (state) =>
+            line().read(() => {
+              const entry = current(token)
+              return structuredClone({ ...defaultsOf(entry.shape), ...namespaceState(line().state, state, id) })
+            })),
+        update: (conversationID, change, event) =>
+          Effect.flatMap(conversation(conversationID), (state) =>
+            line().commit((tx) => {
+              const entry = current(token)
+              change(mergedDraft(tx, state, id, entry.shape))
+              if (event !== undefined) tx.emit(state, { type: `plugin.${id}.${event.name}`, data: event.data })
+            }))
+      }
+      namespaces.set(id, { token, shape, view: options?.view })
+      yield* Effect.addFinalizer(() => token.unregister)
+      return token
+    })
+
+  const register = <A>(set: Set<A>, item: A): Effect.Effect<Registration, never, Scope.Scope> => {
+    const unregister = Effect.sync(() => {
+      set.delete(item)
+    })
+    return Effect.acquireRelease(
+      Effect.sync(() => {
+        set.add(item)
+        return { unregister }
+      }),
+      () => unregister
+    )
+  }
+
+  return {
+    namespace,
+    hooks: (token, kind, handlers, options) =>
+      Effect.andThen(
+        Effect.try({ try: () => current(token), catch: (error) => error as HarnessError }),
+        registerHook(hooks, register, kind, { namespace: token.id, handlers, options: options ?? {} })
+      ),
+    section: (section) =>
+      Effect.suspend(() =>
+        [...sections].some((known) => known.id === section.id)
+          ? Effect.fail(new HarnessError({ code: "duplicate", message: `The section "${section.id}" is registered already.` }))
+          : register(sections, section)
+      ),
+    hooksFor: (kind, state) => {
+      const handlers = [...hooks[kind]].filter((hook) => applies(hook.options, state))
+      return [...handlers.filter((hook) => hook.options.gate !== true), ...handlers.filter((hook) => hook.options.gate === true)]
+    },
+    sections: () => [...sections].sort((a, b) => a.order - b.order),
+    projection: (id) => namespaces.get(id)?.view
+  }
+}
+
+const registerHook = <K extends HookKind>(
+  hooks: { readonly [P in HookKind]: Set<RegisteredHook<P>> },
+  register: <A>(set: Set<A>, item: A) => Effect.Effect<Registration, never, Scope.Scope>,
+  kind: K,
+  hook: RegisteredHook<K>
+): Effect.Effect<Registration, never, Scope.Scope> => register<RegisteredHook<K>>(hooks[kind], hook)
+
+const applies = (options: HookOptions, state: ConversationState): boolean =>
+  options.conversation === undefined || options.conversation === state.record.id
+
+const namespaceFault = (id: string, shape: NamespaceShape): HarnessError | null => {
+  if (id === "bezel" || id.startsWith("bezel.internal") || id === "") {
+    return new HarnessError({ code: "not_permitted", message: `A plugin's namespace may not be named "${id}".` })
+  }
+  const seen = new Set<string>()
+  for (const defaults of [shape.session, shape.rewindable, shape.sticky]) {
+    for (const key of Object.keys(defaults ?? {})) {
+      if (seen.has(key)) {
+        return new HarnessError({ code: "invalid", message: `The namespace "${id}" declares the key "${key}" in two documents; a key lives in one.` })
+      }
+      seen.add(key)
+    }
+  }
+  return null
+}
+
+const defaultsOf = (shape: NamespaceShape): JsonObject => ({ ...shape.session, ...shape.rewindable, ...shape.sticky })
+
+/** One object over the three documents' slices; each key goes to the document that declares it. Defaults seed lazily. */
+const mergedDraft = (tx: Transaction, state: ConversationState, id: string, shape: NamespaceShape): { [key: string]: JsonValue } => {
+  const owner = (key: string): { [key: string]: JsonValue } => {
+    if (Object.hasOwn(shape.session ?? {}, key)) return slice(tx.session().plugins, id)
+    if (Object.hasOwn(shape.rewindable ?? {}, key)) return slice(tx.rewindable(state).plugins, id)
+    if (Object.hasOwn(shape.sticky ?? {}, key)) return slice(tx.sticky(state).plugins, id)
+    throw new HarnessError({ code: "not_permitted", message: `The namespace "${id}" has no key "${key}"; declare its default when registering.` })
+  }
+  const defaults = defaultsOf(shape)
+  const read = (key: string): JsonValue | undefined => {
+    const target = owner(key)
+    if (!Object.hasOwn(target, key)) target[key] = structuredClone(defaults[key] ?? null)
+    return target[key]
+  }
+  return new Proxy<{ [key: string]: JsonValue }>({}, {
+    get: (_, key) => typeof key === "string" && Object.hasOwn(defaults, key) ? read(key) : undefined,
+    has: (_, key) => typeof key === "string" && Object.hasOwn(defaults, key),
+    ownKeys: () => Object.keys(defaults),
+    getOwnPropertyDescriptor: (_, key) =>
+      typeof key === "string" && Object.hasOwn(defaults, key)
+        ? { configurable: true, enumerable: true, writable: true, value: read(key) }
+        : undefined,
+    set: (_, key, value: JsonValue) => {
+      if (typeof key !== "string") return false
+      owner(key)[key] = value
+      return true
+    },
+    deleteProperty: () => false
+  })
+}
+
+/** Read back after seeding: what was assigned is a detached copy, what is read is the draft. */
+const slice = (plugins: PluginSlices, id: string): { [key: string]: JsonValue } => {
+  if (!Object.hasOwn(plugins, id)) plugins[id] = {}
+  return plugins[id] ?? {}
+}

@@ -1,0 +1,190 @@
+/**
+ * Runs tasks: dispatches what may run, enters recovery phases after a reopen, and carries out aborts. It never polls.
+ *
+ * Promises: one invocation per task at a time; a task starts only when everything it comes after has ended; a marked task's
+ * old invocation is interrupted and joined before its `abort` runs; closing marks nothing, so running tasks recover at the
+ * next open.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import type { TaskRecord } from "../storage/index.ts"
+import { HarnessError, type HarnessReport } from "./api.ts"
+import type { Checkpoint, Phase, PhaseResult, TaskEnd, TaskKind, TaskRuntime } from "./kind.ts"
+import type { CommitLine } from "./line.ts"
+import type { ConversationState } from "./state.ts"
+
+interface Invocation {
+  readonly fiber: Fiber.Fiber<void>
+  readonly token: { revoked: boolean }
+  readonly aborting: boolean
+}
+
+export interface Scheduler {
+  /** Starts whatever may start; called after every commit. Does nothing before `start`. */
+  readonly dispatch: () => void
+  readonly start: Effect.Effect<void>
+  /** True when no invocation exists. */
+  readonly isQuiescent: () => boolean
+  /** Refuses further commits of a task's running invocation, ahead of its interruption. */
+  readonly revoke: (taskID: string) => void
+}
+
+export interface SchedulerOptions {
+  readonly line: CommitLine
+  readonly kinds: ReadonlyMap<string, TaskKind>
+  /** The conversation of a task, loaded from storage if it is not in memory yet. */
+  readonly conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
+  readonly report: (report: HarnessReport) => void
+  readonly scope: Scope.Scope
+  /** Runs invocations with the services of whoever opened the harness. */
+  readonly run: <A>(effect: Effect.Effect<A>) => Fiber.Fiber<A>
+}
+
+export const makeScheduler = (options: SchedulerOptions): Scheduler => {
+  const { line, kinds, report } = options
+  const invocations = new Map<string, Invocation>()
+  let started = false
+
+  const isReady = (task: TaskRecord): boolean =>
+    kinds.has(task.kind) && task.after.every((id) => !line.state.tasks.has(id))
+
+  const dispatch = (): void => {
+    if (!started) return
+    for (const task of line.state.tasks.values()) {
+      const invocation = invocations.get(task.id)
+      if (invocation === undefined) {
+        if (isReady(task)) launch(task, task.abort !== null, null)
+      } else if (task.abort !== null && !invocation.aborting) {
+        invocation.token.revoked = true
+        launch(task, true, invocation.fiber)
+      }
+    }
+  }
+
+  const launch = (task: TaskRecord, aborting: boolean, previous: Fiber.Fiber<void> | null): void => {
+    const kind = kinds.get(task.kind)
+    if (kind === undefined) return
+    const token = { revoked: false }
+    const body = previous === null
+      ? invoke(kind, task, token, aborting)
+      : Effect.andThen(Fiber.interrupt(previous), invoke(kind, task, token, aborting))
+    // The invocation is entered in the map before its fiber can end: the fiber's first step is a yield.
+    const fiber = options.run(Effect.ensuring(Effect.andThen(Effect.yieldNow, body), Effect.sync(() => {
+      if (invocations.get(task.id)?.token !== token) return
+      invocations.delete(task.id)
+      dispatch()
+    })))
+    invocations.set(task.id, { fiber, token, aborting })
+  }
+
+  const invoke = (kind: TaskKind, task: TaskRecord, token: { revoked: boolean }, aborting: boolean): Effect.Effect<void> =>
+    Effect.gen(function*() {
+      const conversation = yield* options.conversation(task.conversation)
+      const runtime = makeRuntime(line, conversation, task.id, token, aborting)
+      const exit = yield* Effect.exit(runPhases(kind, task, runtime, aborting))
+      if (Exit.isSuccess(exit)) return
+      if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
+      const error = Cause.squash(exit.cause)
+      if (error instanceof HarnessError && (error.code === "faulted" || error.code === "closed" || error.code === "stale_invocation")) return
+      const message = error instanceof Error ? error.message : String(error)
+      report({ level: "error", message: `The task ${task.id} (${task.kind}) failed: ${message}`, conversationID: task.conversation })
+      yield* Effect.logError(`task ${task.kind} failed`, exit.cause)
+      yield* runtime.commit((tx) => {
+        const current = tx.task(task.id)
+        if (current !== undefined) tx.putTask(conversation, ended(current, kind.failed(tx, current, conversation, message)))
+      })
+    }).pipe(
+      Effect.catch((error: HarnessError) => Effect.sync(() => {
+        if (error.code !== "faulted" && error.code !== "closed" && error.code !== "stale_invocation") {
+          report({ level: "error", message: error.message, conversationID: task.conversation })
+        }
+      })),
+      Effect.withSpan(`task.${kind.name}`, { attributes: { task: task.id, session: line.state.sessionID } })
+    )
+
+  return {
+    dispatch,
+    start: Effect.sync(() => {
+      started = true
+      dispatch()
+    }),
+    isQuiescent: () => invocations.size === 0,
+    revoke: (taskID) => {
+      const invocation = invocations.get(taskID)
+      if (invocation !== undefined && !invocation.aborting) invocation.token.revoked = true
+    }
+  }
+}
+
+const ended = (task: TaskRecord, end: TaskEnd): TaskRecord => ({
+  ...task,
+  status: end.status,
+  result: end.status === "completed" ? end.result ?? null : null,
+  failure: end.status === "failed" ? end.failure : null
+})
+
+const runPhases = (
+  kind: TaskKind,
+  first: TaskRecord,
+  runtime: TaskRuntime,
+  aborting: boolean
+): Effect.Effect<void, HarnessError> =>
+  Effect.gen(function*() {
+    let task = first
+    let phase: Phase = aborting ? kind.abort : phaseOf(kind, task)
+    while (true) {
+      const result: PhaseResult = yield* phase(task, runtime)
+      if ("done" in result) {
+        return yield* runtime.commit((tx) => {
+          const current = tx.task(first.id) ?? task
+          const end = result.done(tx, current)
+          delete tx.sticky(runtime.conversation).slots[first.id]
+          tx.putTask(runtime.conversation, ended(current, end))
+        })
+      }
+      yield* runtime.checkpoint(result.next)
+      task = { ...task, status: "running", checkpoint: { ...result.next } }
+      phase = phaseOf(kind, task)
+    }
+  })
+
+const phaseOf = (kind: TaskKind, task: TaskRecord): Phase => {
+  const checkpoint = task.checkpoint
+  if (checkpoint === null || typeof checkpoint !== "object" || Array.isArray(checkpoint)) return kind.initial
+  const name = (checkpoint as Checkpoint).phase
+  const phase = Object.hasOwn(kind.phases, name) ? kind.phases[name] : undefined
+  return phase ?? (() => Effect.fail(new HarnessError({
+    code: "invalid",
+    message: `The task ${task.id} stopped in the phase "${name}", which ${kind.name} does not have.`
+  })))
+}
+
+const makeRuntime = (
+  line: CommitLine,
+  conversation: ConversationState,
+  taskID: string,
+  token: { readonly revoked: boolean },
+  aborting: boolean
+): TaskRuntime => {
+  const commit: TaskRuntime["commit"] = (build) =>
+    line.commit((tx) => {
+      const task = tx.task(taskID)
+      if (token.revoked || task === undefined || (task.abort !== null && !aborting)) {
+        throw new HarnessError({ code: "stale_invocation", message: `The invocation of task ${taskID} has ended; what it writes now is refused.` })
+      }
+      return build(tx)
+    })
+  return {
+    conversation,
+    commit,
+    checkpoint: (checkpoint, build) =>
+      commit((tx) => {
+        build?.(tx)
+        const task = tx.task(taskID)
+        if (task !== undefined) tx.putTask(conversation, { ...task, status: "running", checkpoint: { ...checkpoint } })
+      })
+  }
+}

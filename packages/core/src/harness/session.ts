@@ -1,0 +1,239 @@
+/**
+ * An open session: commit line, scheduler and registrations over one storage, for the life of a scope.
+ *
+ * It knows task kinds, not what they do. Closing stops every invocation and marks nothing: what was running recovers at the
+ * next open.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import type { ConversationRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
+import { HarnessError, type HarnessReport, type Watch } from "./api.ts"
+import { type Extensions, makeExtensions } from "./extensions.ts"
+import type { TaskKind } from "./kind.ts"
+import { type CommitLine, makeLine, watcherCapacity } from "./line.ts"
+import { loadConversation, loadSession, loadTranscript } from "./load.ts"
+import { type Projections, snapshot } from "./projection.ts"
+import { makeScheduler, type Scheduler } from "./scheduler.ts"
+import type { ConversationState } from "./state.ts"
+import type { FinishedTransaction } from "./transaction.ts"
+import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
+
+export interface OpenOptions {
+  readonly sessionID: string
+  /** What a conversation is configured with until it says otherwise. */
+  readonly defaults: ConversationConfig
+  readonly onReport?: (report: HarnessReport) => void
+}
+
+export interface Session {
+  readonly storage: Storage
+  readonly options: OpenOptions
+  readonly line: CommitLine
+  readonly scheduler: Scheduler
+  readonly extensions: Extensions
+  readonly report: (report: HarnessReport) => void
+  readonly main: ConversationState
+  /** A conversation by id; `not_found` if the session has none of that name. */
+  readonly conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
+  /** Enters a conversation that a commit has just created. */
+  readonly adopt: (record: ConversationRecord) => Effect.Effect<ConversationState, HarnessError>
+  /** The state with its transcript and view read, as of one revision. */
+  readonly materialized: (state: ConversationState) => Effect.Effect<Materialized, HarnessError>
+  readonly watch: (state: ConversationState) => Effect.Effect<Watch, HarnessError, Scope.Scope>
+  /** Completes once an input has ended, with its final record. */
+  readonly inputEnd: (id: string) => Effect.Effect<InputRecord, HarnessError>
+  /** Completes once `condition` holds; it is tried after every commit. */
+  readonly until: (condition: () => boolean) => Effect.Effect<void, HarnessError>
+}
+
+export interface Materialized {
+  readonly transcript: NonNullable<ConversationState["transcript"]>
+  readonly view: ConversationView
+  readonly revision: number
+}
+
+const storageFault = (error: StorageError): HarnessError =>
+  new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
+
+export const openSession = Effect.fn("Harness.open")(function*(
+  storage: Storage,
+  makeKinds: (session: Session) => ReadonlyArray<TaskKind>,
+  options: OpenOptions
+): Effect.fn.Return<Session, StorageError | HarnessError, Scope.Scope> {
+  const state = yield* loadSession(storage, options.sessionID)
+  const scope = yield* Effect.scope
+  const kinds = new Map<string, TaskKind>()
+  const waiting = new Set<{ readonly condition: () => boolean; readonly done: Deferred.Deferred<void, HarnessError> }>()
+  const ends = new Map<string, Deferred.Deferred<InputRecord, HarnessError>>()
+  const loading = Semaphore.makeUnsafe(1)
+
+  const report = (item: HarnessReport): void => options.onReport?.(item)
+
+  const projections: Projections = {
+    namespace: (id) => extensions.projection(id),
+    task: (task) => {
+      const kind = kinds.get(task.kind)
+      return kind?.describe === undefined ? undefined : { kind: task.kind, background: task.background, status: kind.describe(task) }
+    }
+  }
+
+  const committed = (finished: FinishedTransaction): void => {
+    for (const input of finished.batch.inputs) {
+      if (input.status !== "done" && input.status !== "unanswered") continue
+      const end = ends.get(input.id)
+      ends.delete(input.id)
+      if (end !== undefined) Deferred.doneUnsafe(end, Effect.succeed(input))
+    }
+    for (const waiter of waiting) {
+      if (!waiter.condition()) continue
+      waiting.delete(waiter)
+      Deferred.doneUnsafe(waiter.done, Effect.void)
+    }
+    scheduler.dispatch()
+  }
+
+  const stopWaiters = (error: HarnessError): void => {
+    for (const end of ends.values()) Deferred.doneUnsafe(end, Effect.fail(error))
+    for (const waiter of waiting) Deferred.doneUnsafe(waiter.done, Effect.fail(error))
+    ends.clear()
+    waiting.clear()
+  }
+
+  const line = makeLine(storage, state, projections, {
+    committed,
+    faulted: (error) => {
+      const fault = storageFault(error)
+      stopWaiters(fault)
+      report({ level: "error", message: fault.message, conversationID: null })
+    }
+  })
+
+  const conversation = (id: string): Effect.Effect<ConversationState, HarnessError> =>
+    Effect.suspend(() => {
+      const known = state.conversations.get(id)
+      return known !== undefined ? Effect.succeed(known) : loading.withPermit(load(id))
+    })
+
+  const load = Effect.fnUntraced(function*(id: string): Effect.fn.Return<ConversationState, HarnessError> {
+    const known = state.conversations.get(id)
+    if (known !== undefined) return known
+    const record = yield* Effect.mapError(storage.conversation(id), storageFault)
+    if (record === null) {
+      return yield* new HarnessError({ code: "not_found", message: `The session ${options.sessionID} has no conversation "${id}".` })
+    }
+    return yield* enter(record)
+  })
+
+  const enter = Effect.fnUntraced(function*(record: ConversationRecord): Effect.fn.Return<ConversationState, HarnessError> {
+    const loaded = yield* Effect.mapError(loadConversation(storage, record, options.defaults), storageFault)
+    state.conversations.set(record.id, loaded)
+    return loaded
+  })
+
+  const materialized = (target: ConversationState): Effect.Effect<Materialized, HarnessError> =>
+    line.exclusive(Effect.suspend(() => {
+      if (target.transcript !== null && target.view !== null) {
+        return Effect.succeed({ transcript: target.transcript, view: target.view, revision: target.revision })
+      }
+      return Effect.map(Effect.mapError(loadTranscript(storage, target.record), storageFault), (transcript) => {
+        const view = snapshot(state, { ...target, transcript }, projections)
+        target.transcript = transcript
+        target.view = view
+        return { transcript, view, revision: target.revision }
+      })
+    }))
+
+  const watch = (target: ConversationState): Effect.Effect<Watch, HarnessError, Scope.Scope> =>
+    Effect.gen(function*() {
+      yield* materialized(target)
+      const queue = yield* Queue.dropping<Envelope, HarnessError>(watcherCapacity)
+      yield* Effect.addFinalizer(() => {
+        target.watchers.delete(queue)
+        return Queue.shutdown(queue)
+      })
+      // Snapshot and subscription are one step of the line: nothing is missed and nothing comes twice.
+      return yield* line.exclusive(Effect.suspend((): Effect.Effect<Watch, HarnessError> => {
+        if (target.view === null) return Effect.fail(new HarnessError({ code: "closed", message: "This session is closed." }))
+        target.watchers.add(queue)
+        return Effect.succeed({ revision: target.revision, view: target.view, envelopes: Stream.fromQueue(queue) })
+      }))
+    })
+
+  const inputEnd = (id: string): Effect.Effect<InputRecord, HarnessError> =>
+    Effect.flatten(line.read((): Effect.Effect<InputRecord, HarnessError> => {
+      if (!state.inputs.has(id)) {
+        return Effect.flatMap(Effect.mapError(storage.input(id), storageFault), (record) =>
+          record === null
+            ? Effect.fail(new HarnessError({ code: "not_found", message: `The session ${options.sessionID} has no input "${id}".` }))
+            : Effect.succeed(record))
+      }
+      const known = ends.get(id)
+      const end = known ?? Deferred.makeUnsafe<InputRecord, HarnessError>()
+      if (known === undefined) ends.set(id, end)
+      return Deferred.await(end)
+    }))
+
+  const until = (condition: () => boolean): Effect.Effect<void, HarnessError> =>
+    Effect.flatten(line.read((): Effect.Effect<void, HarnessError> => {
+      if (condition()) return Effect.void
+      const waiter = { condition, done: Deferred.makeUnsafe<void, HarnessError>() }
+      waiting.add(waiter)
+      return Effect.ensuring(Deferred.await(waiter.done), Effect.sync(() => {
+        waiting.delete(waiter)
+      }))
+    }))
+
+  // Finalizers run last registered first: invocations end, then the line closes, then waiters are told.
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(line.close, Effect.sync(() => {
+      stopWaiters(new HarnessError({ code: "closed", message: "This session was closed." }))
+    }))
+  )
+  const run = yield* FiberSet.makeRuntime<never, unknown, never>()
+  const extensions = makeExtensions(() => line, conversation)
+  const scheduler = makeScheduler({ line, kinds, conversation, report, scope, run: (effect) => run(effect) })
+
+  const main = yield* openMain(storage, line, enter)
+  const session: Session = {
+    storage,
+    options,
+    line,
+    scheduler,
+    extensions,
+    report,
+    main,
+    conversation,
+    adopt: enter,
+    materialized,
+    watch,
+    inputEnd,
+    until
+  }
+  for (const kind of makeKinds(session)) kinds.set(kind.name, kind)
+  return session
+})
+
+/** The root conversation is `c1`, made by the first open. */
+const openMain = Effect.fnUntraced(function*(
+  storage: Storage,
+  line: CommitLine,
+  enter: (record: ConversationRecord) => Effect.Effect<ConversationState, HarnessError>
+): Effect.fn.Return<ConversationState, StorageError | HarnessError> {
+  const stored = yield* storage.conversation(mainConversation)
+  if (stored !== null) return yield* enter(stored)
+  const record = yield* line.commit((tx) => {
+    const created: ConversationRecord = { id: mainConversation, parent: null, owner: null, createdAt: tx.now }
+    line.state.nextID = Math.max(line.state.nextID, 2)
+    tx.putConversation(created)
+    return created
+  })
+  return yield* enter(record)
+})
+
+/** Name of a session's root conversation. */
+export const mainConversation = "c1"

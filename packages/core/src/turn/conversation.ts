@@ -1,0 +1,172 @@
+/**
+ * A conversation as its users see it: inputs, aborts, settings, watching, forks. Every change is one commit.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import {
+  answerText,
+  type Conversation,
+  type ConversationState,
+  deriveContext,
+  HarnessError,
+  type InputHandle,
+  type InputOutcome,
+  type SendInput,
+  type Session
+} from "../harness/index.ts"
+import { type JsonValue, toJson } from "../json/index.ts"
+import type { UserMessage } from "../model/index.ts"
+import type { ConversationRecord, InputRecord, StorageError } from "../storage/index.ts"
+import { acceptInput, dropInput, endTurn, flushWrites, isBusy } from "./inbox.ts"
+import { entryKinds, isTurnTask } from "./kinds.ts"
+
+const storageFault = (error: StorageError): HarnessError =>
+  new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
+
+export const makeConversation = (session: Session, state: ConversationState): Conversation => {
+  const { line, storage } = session
+  const id = state.record.id
+
+  const send = Effect.fn("Conversation.send")(function*(input: SendInput): Effect.fn.Return<InputHandle, HarnessError> {
+    if (input.content.length === 0) {
+      return yield* new HarnessError({ code: "invalid", message: "An input needs content: send text or a file." })
+    }
+    const requestID = input.requestID ?? null
+    // Looked up before the line, for inputs that have ended; those that have not are found again inside the commit.
+    const earlier = requestID === null ? null : yield* Effect.mapError(storage.inputByRequest(requestID), storageFault)
+    if (earlier !== null) return inputHandle(earlier)
+    const record = yield* line.commit((tx) => {
+      for (const live of line.state.inputs.values()) {
+        if (requestID !== null && live.requestID === requestID) return live
+      }
+      return acceptInput(tx, state, { content: input.content, whenBusy: input.whenBusy ?? "followUp", requestID })
+    })
+    return inputHandle(record)
+  })
+
+  const inputHandle = (record: InputRecord): InputHandle => ({
+    id: record.id,
+    wait: Effect.flatMap(session.inputEnd(record.id), outcomeOf),
+    abort: line.commit((tx) => {
+      const current = tx.input(record.id)
+      if (current === undefined) return "ended"
+      if (current.status === "placed") return "already_placed"
+      dropInput(tx, state, current)
+      return "aborted"
+    })
+  })
+
+  const outcomeOf = Effect.fnUntraced(function*(record: InputRecord): Effect.fn.Return<InputOutcome, HarnessError> {
+    const entry = record.answer === null ? null : yield* Effect.mapError(storage.entry(record.answer), storageFault)
+    if (record.status === "done") {
+      const message = entry?.model?.find((candidate) => candidate.role === "assistant")
+      return { status: "done", answer: record.answer ?? "", text: message === undefined ? "" : answerText(message) }
+    }
+    return { status: "unanswered", reason: record.reason ?? "failed", error: errorOf(entry?.data ?? null) }
+  })
+
+  const abort = Effect.fn("Conversation.abort")(function*(reason?: string): Effect.fn.Return<void, HarnessError> {
+    const marked = yield* line.commit((tx) => {
+      if (!isBusy(state)) return false
+      let found = false
+      for (const task of line.state.tasks.values()) {
+        if (task.conversation !== id || !isTurnTask(task.kind) || task.background) continue
+        found = true
+        if (task.abort !== null) continue
+        // From here on the invocation that runs may write nothing more, also before it is interrupted.
+        session.scheduler.revoke(task.id)
+        tx.putTask(state, { ...task, abort: { reason: reason ?? "interrupted" } })
+      }
+      // A turn without a task cannot be carried out by anybody; ending it here keeps its inputs from waiting for ever.
+      if (!found) endTurn(tx, state, { status: "unanswered", reason: "aborted", error: null })
+      return found
+    })
+    if (marked) yield* idle
+  })
+
+  const idle = session.until(() => !isBusy(state))
+
+  const write = Effect.fn("Conversation.write")(function*(
+    kind: string,
+    entry: { readonly data?: JsonValue; readonly model?: ReadonlyArray<UserMessage> }
+  ): Effect.fn.Return<string, HarnessError> {
+    if (kind.startsWith("bezel.") && kind !== entryKinds.notice) {
+      return yield* new HarnessError({ code: "not_permitted", message: `Entries named "${kind}" are written by Bezel alone; use a kind of your own, or "bezel.notice".` })
+    }
+    if (kind === entryKinds.notice && entry.model?.length !== 1) {
+      return yield* new HarnessError({ code: "invalid", message: `A notice is exactly one user message.` })
+    }
+    const content = toJson({ data: entry.data ?? null, model: entry.model ?? null })
+    if (Result.isFailure(content)) {
+      return yield* new HarnessError({ code: "invalid", message: `The entry is not strict JSON: ${content.failure.message}` })
+    }
+    return yield* line.commit((tx) => {
+      const entryID = tx.id("e")
+      tx.sticky(state).writes.push({ id: entryID, kind, data: entry.data ?? null, model: mutableMessages(entry.model) })
+      if (!isBusy(state)) flushWrites(tx, state)
+      return entryID
+    })
+  })
+
+  const fork = Effect.fn("Conversation.fork")(function*(at: string): Effect.fn.Return<Conversation, HarnessError> {
+    const sequence = yield* Effect.mapError(storage.sequenceOf(at), storageFault)
+    const { transcript } = yield* session.materialized(state)
+    if (sequence === null || !transcript.some((entry) => entry.id === at)) {
+      return yield* new HarnessError({ code: "not_found", message: `This conversation has no entry "${at}" to fork at.` })
+    }
+    const record = yield* line.commit((tx) => {
+      const created: ConversationRecord = { id: tx.id("c"), parent: { conversation: id, at }, owner: null, createdAt: tx.now }
+      tx.putConversation(created)
+      return created
+    })
+    const forked = yield* session.adopt(record)
+    const inherited = yield* Effect.mapError(storage.documentAt(`rewindable:${id}`, sequence), storageFault)
+    if (inherited !== null) {
+      yield* line.commit((tx) => {
+        Object.assign(tx.rewindable(forked), inherited)
+      })
+    }
+    return makeConversation(session, forked)
+  })
+
+  return {
+    id,
+    send,
+    input: (inputID) =>
+      Effect.map(Effect.mapError(storage.input(inputID), storageFault), (record) => record === null ? null : inputHandle(record)),
+    abort,
+    configure: (patch) =>
+      line.commit((tx) => {
+        const { config } = tx.rewindable(state)
+        if (patch.model !== undefined) config.model = patch.model === null ? null : { provider: patch.model.provider, model: patch.model.model }
+        if (patch.agent !== undefined) config.agent = patch.agent
+        if (patch.thinking !== undefined) config.thinking = patch.thinking
+        if (patch.queue !== undefined) config.queue = patch.queue
+        tx.emit(state, { type: "config.changed" })
+      }),
+    write,
+    busy: Effect.sync(() => isBusy(state)),
+    idle,
+    snapshot: Effect.map(session.materialized(state), ({ revision, view }) => ({ revision, view })),
+    watch: session.watch(state),
+    entries: (scan) => Effect.mapError(storage.entries({ ...scan, conversation: id }), storageFault),
+    context: Effect.map(session.materialized(state), ({ transcript }) => deriveContext(transcript)),
+    fork,
+    finalText: Effect.map(session.materialized(state), ({ transcript }) => {
+      for (const entry of transcript.toReversed()) {
+        const message = entry.model?.find((candidate) => candidate.role === "assistant")
+        if (message !== undefined && message.content.every((part) => part.type !== "tool-call")) return answerText(message)
+      }
+      return ""
+    })
+  }
+}
+
+const mutableMessages = (messages: ReadonlyArray<UserMessage> | undefined) =>
+  messages === undefined ? null : messages.map((message) => ({ role: message.role, content: [...message.content] }))
+
+const errorOf = (data: JsonValue): { readonly kind: string; readonly message: string } | null => {
+  const error: unknown = data !== null && typeof data === "object" ? Reflect.get(data, "error") : null
+  if (error === null || typeof error !== "object") return null
+  return { kind: String(Reflect.get(error, "kind")), message: String(Reflect.get(error, "message")) }
+}

@@ -1,0 +1,179 @@
+/**
+ * The `bezel.generation` kind: one model request, streamed into the live message and closed in one commit.
+ *
+ *   initial ─▶ prepared ─▶ requesting ─▶ (closing commit)
+ *                 ▲            │ failed, and worth another try
+ *                 └─ retrying ◀┘
+ *
+ * `requesting` is in flight: entered as a phase only after a crash, which counts as a failed attempt. Partial answers of
+ * failed attempts stay for display only.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { type ConversationState, HarnessError, type Phase, type PhaseResult, type Session, type TaskKind, type TaskRuntime, type Transaction } from "../harness/index.ts"
+import type { JsonValue } from "../json/index.ts"
+import type { ModelError, ModelInfo, ModelRef } from "../model/index.ts"
+import type { TaskRecord } from "../storage/index.ts"
+import type { Answer } from "./answer.ts"
+import { closeAnswer } from "./close.ts"
+import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
+import { endTurn, type GenerationInput } from "./inbox.ts"
+import { entryKinds, taskKinds } from "./kinds.ts"
+import type { Materializations } from "./materializations.ts"
+import { defaultRetry, type TurnOptions } from "./options.ts"
+import { prepareRequest } from "./request.ts"
+import { streamAnswer } from "./stream.ts"
+
+export const generationKind = (session: Session, options: TurnOptions, materializations: Materializations): TaskKind => {
+  const retry = options.retry ?? defaultRetry
+
+  const attempt = (task: TaskRecord, runtime: TaskRuntime, number: number): Effect.Effect<PhaseResult, HarnessError> =>
+    Effect.gen(function*() {
+      const input = generationInput(task)
+      const state = runtime.conversation
+      const prepared = yield* Effect.result(prepareRequest(session, options, state, task.id, input))
+      if (prepared._tag === "Failure") {
+        if (prepared.failure instanceof HarnessError) return yield* prepared.failure
+        return yield* failedAttempt(task, runtime, number, prepared.failure)
+      }
+      if ("end" in prepared.success) return endedByHook(state, prepared.success.end)
+      const { materialization, model, request } = prepared.success
+      const ref: ModelRef = { provider: model.info.provider, model: model.info.model }
+      yield* runtime.checkpoint({ phase: "requesting", attempt: number }, (tx) => {
+        const turn = tx.sticky(state).turn
+        if (turn === null) return
+        turn.message = { parts: [] }
+        turn.generation = { task: task.id, stage: "requesting", attempt: number, model: ref, retryAt: null, error: null }
+        tx.emit(state, { type: "generation.started", task: task.id, attempt: number, step: input.step, model: `${ref.provider}/${ref.model}` })
+      })
+      const outcome = yield* streamAnswer(model.stream(request), runtime)
+      if (outcome.error !== null) return yield* failedAttempt(task, runtime, number, outcome.error)
+      const cost = costOf(model.info, outcome.answer)
+      yield* observeAnswer(task, state, outcome.answer, cost)
+      materializations.keep(task.id, materialization)
+      return { done: (tx) => closeAnswer({ tx, state, task, input, answer: outcome.answer, model: ref, cost, materialization }) }
+    })
+
+  const observeAnswer = Effect.fnUntraced(function*(task: TaskRecord, state: ConversationState, answer: Answer, cost: number) {
+    for (const hook of session.extensions.hooksFor("generation", state)) {
+      const handler = hook.handlers.afterResponse
+      if (handler === undefined) continue
+      const api = { sessionID: session.options.sessionID, conversationID: state.record.id, taskID: task.id, cost }
+      const limited = withLimit(Effect.suspend(() => handler(answer.message(), api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+      yield* skipFailure(limited, "afterResponse", hook.namespace, state.record.id, session.report)
+    }
+  })
+
+  /** Waits for another try in its own durable phase, or ends the turn. */
+  const failedAttempt = (task: TaskRecord, runtime: TaskRuntime, number: number, error: ModelError | FailedAttempt): Effect.Effect<PhaseResult, HarnessError> =>
+    Effect.gen(function*() {
+      const state = runtime.conversation
+      if (!error.retryable || number >= retry.attempts) {
+        return { done: (tx: Transaction) => failTurn(tx, state, error) }
+      }
+      const now = yield* Clock.currentTimeMillis
+      const wait = Math.min(retry.longestWait, error.retryAfterMs ?? retry.firstWait * 2 ** (number - 1))
+      const until = now + Math.max(0, wait)
+      yield* runtime.checkpoint({ phase: "retrying", attempt: number + 1, until }, (tx) => {
+        keepPartial(tx, state, "failed")
+        tx.appendEntry(state, { kind: entryKinds.usage, data: { attempt: number, error: { kind: error.kind, message: error.message } } })
+        const turn = tx.sticky(state).turn
+        if (turn === null) return
+        turn.message = null
+        if (turn.generation !== null) {
+          turn.generation.stage = "retrying"
+          turn.generation.retryAt = until
+          turn.generation.error = { kind: error.kind, message: error.message }
+        }
+        tx.emit(state, { type: "generation.retrying", task: task.id, attempt: number + 1, retryAt: until, error: { kind: error.kind, message: error.message } })
+      })
+      return yield* waitAndRetry(task, runtime, number + 1, until)
+    })
+
+  const waitAndRetry = (task: TaskRecord, runtime: TaskRuntime, number: number, until: number): Effect.Effect<PhaseResult, HarnessError> =>
+    Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      yield* Effect.sleep(Math.max(0, until - now))
+      return yield* attempt(task, runtime, number)
+    })
+
+  const abort: Phase = (_task, runtime) =>
+    Effect.succeed({
+      done: (tx) => {
+        keepPartial(tx, runtime.conversation, "aborted")
+        endTurn(tx, runtime.conversation, { status: "unanswered", reason: "aborted", error: null })
+        return { status: "aborted" }
+      }
+    })
+
+  return {
+    name: taskKinds.generation,
+    initial: (task, runtime) => attempt(task, runtime, 1),
+    phases: {
+      requesting: (task, runtime) =>
+        failedAttempt(task, runtime, checkpointNumber(task, "attempt", 1), {
+          kind: "transport",
+          message: "Bezel was stopped while the model was answering.",
+          retryable: true,
+          retryAfterMs: 0
+        }),
+      retrying: (task, runtime) => waitAndRetry(task, runtime, checkpointNumber(task, "attempt", 1), checkpointNumber(task, "until", 0))
+    },
+    abort,
+    failed: (tx, _task, conversation, message) => failTurn(tx, conversation, { kind: "internal", message })
+  }
+}
+
+interface FailedAttempt {
+  readonly kind: string
+  readonly message: string
+  readonly retryable: boolean
+  readonly retryAfterMs: number | null
+}
+
+const failTurn = (tx: Transaction, state: ConversationState, error: { readonly kind: string; readonly message: string }) => {
+  keepPartial(tx, state, "failed")
+  tx.emit(state, { type: "generation.failed", error: { kind: error.kind, message: error.message } })
+  endTurn(tx, state, { status: "unanswered", reason: "failed", error: { kind: error.kind, message: error.message } })
+  return { status: "failed", failure: { kind: error.kind, message: error.message } } as const
+}
+
+const endedByHook = (state: ConversationState, reason: string): PhaseResult => ({
+  done: (tx) => {
+    endTurn(tx, state, { status: "unanswered", reason: "terminated", error: { kind: "terminated", message: reason } })
+    return { status: "completed" }
+  }
+})
+
+/** What had arrived of an answer that never finished: kept where a person sees it and no model does. */
+const keepPartial = (tx: Transaction, state: ConversationState, why: "failed" | "aborted"): void => {
+  const parts = state.sticky.turn?.message?.parts ?? []
+  if (parts.length === 0) return
+  tx.appendEntry(state, { kind: entryKinds.assistant, data: { partial: why, parts: parts.map((part) => ({ ...part })) } })
+}
+
+export const generationInput = (task: TaskRecord): GenerationInput => {
+  const input = task.input
+  const field = (name: string): JsonValue => input !== null && typeof input === "object" && !Array.isArray(input) ? Reflect.get(input, name) ?? null : null
+  const added = field("added")
+  return {
+    step: Number(field("step") ?? 1),
+    malformed: Number(field("malformed") ?? 0),
+    added: Array.isArray(added) ? added.filter((name) => typeof name === "string") : []
+  }
+}
+
+const checkpointNumber = (task: TaskRecord, name: string, otherwise: number): number => {
+  const checkpoint = task.checkpoint
+  if (checkpoint === null || typeof checkpoint !== "object") return otherwise
+  const value: unknown = Reflect.get(checkpoint, name)
+  return typeof value === "number" ? value : otherwise
+}
+
+/** US dollars, or 0 where the prices are not known. */
+const costOf = (info: ModelInfo, answer: Answer): number => {
+  if (info.cost === null) return 0
+  const { cacheRead, cacheWrite, input, output } = answer.usage
+  const uncached = Math.max(0, input - cacheRead - cacheWrite)
+  return (uncached * info.cost.input + output * info.cost.output + cacheRead * info.cost.cacheRead + cacheWrite * info.cost.cacheWrite) / 1_000_000
+}

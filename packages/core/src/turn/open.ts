@@ -1,0 +1,57 @@
+/**
+ * Opens a harness: the kinds of a turn over one session's storage.
+ *
+ * Nothing runs before `resume`. Closing the scope stops what runs and ends nothing: a crash, a close and a reopen are a
+ * pause.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { type ConversationConfig, type Harness, type HarnessError, openSession, type Session } from "../harness/index.ts"
+import type { Storage, StorageError } from "../storage/index.ts"
+import { makeConversation } from "./conversation.ts"
+import { generationKind } from "./generation.ts"
+import { makeMaterializations } from "./materializations.ts"
+import type { TurnOptions } from "./options.ts"
+import { postToolsKind } from "./post-tools.ts"
+import { toolKind } from "./tool-task.ts"
+
+const defaults: ConversationConfig = { model: null, agent: null, thinking: "off", queue: "one" }
+
+export const openHarness = Effect.fn("openHarness")(function*(
+  storage: Storage,
+  options: TurnOptions
+): Effect.fn.Return<Harness, StorageError | HarnessError, Scope.Scope> {
+  const materializations = makeMaterializations()
+  const session = yield* openSession(
+    storage,
+    (session) => [
+      generationKind(session, options, materializations),
+      toolKind(session, options, materializations),
+      postToolsKind(session, materializations)
+    ],
+    {
+      sessionID: options.sessionID,
+      defaults: { ...defaults, ...options.defaults },
+      ...(options.onReport === undefined ? {} : { onReport: options.onReport })
+    }
+  )
+  return {
+    sessionID: options.sessionID,
+    main: makeConversation(session, session.main),
+    conversation: (id) =>
+      Effect.catchIf(
+        Effect.map(session.conversation(id), (state) => makeConversation(session, state)),
+        (error: HarnessError) => error.code === "not_found",
+        () => Effect.succeed(null)
+      ),
+    resume: Effect.andThen(loadLive(session), session.scheduler.start),
+    quiescent: Effect.sync(() => session.scheduler.isQuiescent()),
+    namespace: session.extensions.namespace,
+    hooks: session.extensions.hooks,
+    section: session.extensions.section
+  }
+})
+
+/** Loads the conversations of live tasks, so that recovery finds their documents. */
+const loadLive = (session: Session): Effect.Effect<void, HarnessError> =>
+  Effect.forEach(new Set([...session.line.state.tasks.values()].map((task) => task.conversation)), (id) => session.conversation(id), { discard: true })

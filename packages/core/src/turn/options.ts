@@ -1,0 +1,41 @@
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type { ConversationConfig, HarnessReport } from "../harness/index.ts"
+import type { ModelSource } from "../model/index.ts"
+import type { ArtifactWriter, MaterializeOptions, ToolSource } from "../tool/index.ts"
+
+/** When a failed request is tried again. Waits are in milliseconds. */
+export interface RetryPolicy {
+  /** Requests per generation, the first included. */
+  readonly attempts: number
+  /** Wait after the first failure; doubles with each further one. */
+  readonly firstWait: number
+  /** Upper bound of a wait, also of one that the provider asks for. */
+  readonly longestWait: number
+}
+
+export const defaultRetry: RetryPolicy = { attempts: 5, firstWait: 1_000, longestWait: 600_000 }
+
+export interface OfferedAgent extends MaterializeOptions {
+  readonly prompt: string | null
+}
+
+/** Without agents everything is offered. */
+export const anyAgent: OfferedAgent = { enabled: {}, denied: [], prompt: null }
+
+/** What a turn needs from the place that it runs in. */
+export interface TurnOptions {
+  readonly sessionID: string
+  readonly models: ModelSource
+  readonly tools: ToolSource
+  /** What a new conversation is configured with. */
+  readonly defaults?: Partial<ConversationConfig>
+  /** Which tools a conversation is offered, and what its agent adds to the system message. */
+  readonly agent?: (name: string | null) => Effect.Effect<OfferedAgent>
+  /** Opens a bounded file of the session for output that does not fit a result. */
+  readonly artifact: (name: string) => Effect.Effect<ArtifactWriter>
+  readonly retry?: RetryPolicy
+  /** How long a hook may take, unless it has said that it waits for a person. */
+  readonly hookLimit?: Duration.Input
+  readonly onReport?: (report: HarnessReport) => void
+}

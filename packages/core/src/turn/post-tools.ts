@@ -1,0 +1,94 @@
+/**
+ * The `bezel.post_tools` kind: runs once all calls of an answer have results, folds what they ask for in call order, and
+ * goes on to the next request or ends the turn.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { type ConversationState, HarnessError, type Phase, type Session, type TaskKind, type Transaction } from "../harness/index.ts"
+import type { ToolControl } from "../tool/index.ts"
+import { malformedLimit } from "./close.ts"
+import { endTurn, nextGeneration, placeSteers } from "./inbox.ts"
+import { entryKinds, taskKinds } from "./kinds.ts"
+import type { Materializations } from "./materializations.ts"
+
+const PostToolsInput = Schema.Struct({
+  generation: Schema.String,
+  step: Schema.Int,
+  malformed: Schema.Int,
+  added: Schema.Array(Schema.String),
+  tools: Schema.Array(Schema.String)
+})
+
+const ToolTaskResult = Schema.Struct({
+  entry: Schema.String,
+  control: Schema.Struct({
+    terminate: Schema.optionalKey(Schema.Boolean),
+    handoff: Schema.optionalKey(Schema.String),
+    addTools: Schema.optionalKey(Schema.Array(Schema.String))
+  })
+})
+
+const decodeInput = Schema.decodeUnknownSync(PostToolsInput)
+const decodeResult = Schema.decodeUnknownOption(ToolTaskResult)
+
+export const postToolsKind = (session: Session, materializations: Materializations): TaskKind => {
+  const initial: Phase = (task, runtime) =>
+    Effect.gen(function*() {
+      const input = decodeInput(task.input)
+      const controls: Array<ToolControl> = []
+      for (const id of input.tools) {
+        const record = yield* Effect.mapError(session.storage.task(id), (error) => new HarnessError({ code: "faulted", message: error.message }))
+        const result = decodeResult(record?.result)
+        if (result._tag === "Some") controls.push(result.value.control)
+      }
+      materializations.drop(input.generation)
+      return {
+        done: (tx) => {
+          goOn(tx, runtime.conversation, input, controls)
+          return { status: "completed" }
+        }
+      }
+    })
+
+  return {
+    name: taskKinds.postTools,
+    initial,
+    phases: {},
+    abort: (task, runtime) => {
+      materializations.drop(decodeInput(task.input).generation)
+      return Effect.succeed({
+        done: (tx) => {
+          endTurn(tx, runtime.conversation, { status: "unanswered", reason: "aborted", error: null })
+          return { status: "aborted" }
+        }
+      })
+    },
+    failed: (tx, _task, conversation, message) => {
+      endTurn(tx, conversation, { status: "unanswered", reason: "failed", error: { kind: "internal", message } })
+      return { status: "failed", failure: { message } }
+    }
+  }
+}
+
+const goOn = (tx: Transaction, state: ConversationState, input: typeof PostToolsInput.Type, controls: ReadonlyArray<ToolControl>): void => {
+  if (input.malformed >= malformedLimit) {
+    const message = `The model sent calls that could not be read ${input.malformed} times in a row, so the turn was ended.`
+    return endTurn(tx, state, { status: "unanswered", reason: "failed", error: { kind: "malformed", message } })
+  }
+  if (controls.some((control) => control.terminate === true)) {
+    const message = "A tool ended the turn."
+    return endTurn(tx, state, { status: "unanswered", reason: "terminated", error: { kind: "terminated", message } })
+  }
+  const handoff = controls.map((control) => control.handoff).filter((text) => text !== undefined)
+  if (handoff.length > 0) {
+    tx.appendEntry(state, {
+      kind: entryKinds.handoff,
+      head: { after: null },
+      model: [{ role: "user", content: [{ type: "text", text: handoff.join("\n\n") }] }]
+    })
+    tx.emit(state, { type: "head.moved" })
+  }
+  placeSteers(tx, state)
+  const added = new Set([...input.added, ...controls.flatMap((control) => control.addTools ?? [])])
+  nextGeneration(tx, state, { step: input.step + 1, malformed: input.malformed, added: [...added] })
+}

@@ -1,0 +1,103 @@
+/**
+ * Prepares one model request: resolves the model, materializes the tools, assembles the system message and the context.
+ */
+import * as Effect from "effect/Effect"
+import { type ConversationState, deriveContext, type HarnessError, type Session } from "../harness/index.ts"
+import type { Message, Model, ModelError, ModelRequest } from "../model/index.ts"
+import type { Materialization } from "../tool/index.ts"
+import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
+import type { GenerationInput } from "./inbox.ts"
+import { anyAgent, type TurnOptions } from "./options.ts"
+
+export interface PreparedRequest {
+  readonly model: Model
+  readonly materialization: Materialization
+  readonly request: ModelRequest
+}
+
+/** Why a turn ends before it asks the model. */
+export interface EndedByHook {
+  readonly end: string
+}
+
+export const prepareRequest = Effect.fn("Turn.prepare")(function*(
+  session: Session,
+  options: TurnOptions,
+  state: ConversationState,
+  taskID: string,
+  input: GenerationInput
+): Effect.fn.Return<PreparedRequest | EndedByHook, ModelError | HarnessError> {
+  const { transcript } = yield* session.materialized(state)
+  const { config } = state.rewindable
+  const model = yield* options.models.resolve(config.model)
+  const agent = yield* options.agent?.(config.agent) ?? Effect.succeed(anyAgent)
+  const enabled = { ...agent.enabled, ...Object.fromEntries(input.added.map((name) => [name, true])) }
+  const materialization = yield* options.tools.materialize({ enabled, denied: agent.denied })
+  const system = yield* systemText(session, options, state, taskID, agent.prompt)
+  const messages: Array<Message> = [...deriveContext(transcript)]
+  if (system !== "") messages.unshift({ role: "system", content: system })
+  const request: ModelRequest = {
+    messages,
+    tools: materialization.definitions,
+    thinking: model.info.reasoning ? config.thinking : "off",
+    maxOutput: model.info.maxOutput,
+    sessionID: session.options.sessionID
+  }
+  const hooked = yield* beforeRequest(session, options, state, taskID, input, model, request)
+  return "end" in hooked ? hooked : { model, materialization, request: hooked }
+})
+
+const systemText = Effect.fnUntraced(function*(
+  session: Session,
+  options: TurnOptions,
+  state: ConversationState,
+  taskID: string,
+  prompt: string | null
+): Effect.fn.Return<string> {
+  const conversationID = state.record.id
+  const texts: Array<string> = prompt === null ? [] : [prompt]
+  for (const section of session.extensions.sections()) {
+    const text = yield* skipFailure(
+      Effect.suspend(() => section.text({ conversationID, config: state.rewindable.config })),
+      "section",
+      section.id,
+      conversationID,
+      session.report
+    )
+    if (typeof text === "string" && text !== "") texts.push(text)
+  }
+  for (const hook of session.extensions.hooksFor("generation", state)) {
+    const handler = hook.handlers.systemInstructions
+    if (handler === undefined) continue
+    const api = { sessionID: session.options.sessionID, conversationID, taskID }
+    const limited = withLimit(Effect.suspend(() => handler(api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+    const text = yield* skipFailure(limited, "systemInstructions", hook.namespace, conversationID, session.report)
+    if (typeof text === "string" && text !== "") texts.push(text)
+  }
+  return texts.join("\n\n")
+})
+
+const beforeRequest = Effect.fnUntraced(function*(
+  session: Session,
+  options: TurnOptions,
+  state: ConversationState,
+  taskID: string,
+  input: GenerationInput,
+  model: Model,
+  first: ModelRequest
+): Effect.fn.Return<ModelRequest | EndedByHook> {
+  const conversationID = state.record.id
+  let request = first
+  for (const hook of session.extensions.hooksFor("generation", state)) {
+    const handler = hook.handlers.beforeRequest
+    if (handler === undefined) continue
+    const api = { sessionID: session.options.sessionID, conversationID, taskID, model: model.info, step: input.step }
+    const current = request
+    const limited = withLimit(Effect.suspend(() => handler(current, api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+    const answer = yield* skipFailure(limited, "beforeRequest", hook.namespace, conversationID, session.report)
+    if (answer === undefined) continue
+    if (answer.end !== undefined) return { end: answer.end }
+    if (answer.request !== undefined) request = answer.request
+  }
+  return request
+})

@@ -1,0 +1,90 @@
+/**
+ * Streams an answer into the live message: the first frame at once, then one commit every 100 ms or 256 characters.
+ *
+ * A provider that stutters still shows what it sent within 100 ms; one that floods costs a commit per 256 characters, not
+ * per delta. The stream waits for a due commit, which is the back-pressure on the provider.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import type { HarnessError, TaskRuntime } from "../harness/index.ts"
+import { append } from "../json/index.ts"
+import { ModelError, type ModelPart } from "../model/index.ts"
+import { Answer, type AnswerFrame } from "./answer.ts"
+
+const frameMillis = 100
+const frameUnits = 256
+
+export interface StreamOutcome {
+  readonly answer: Answer
+  /** Why the stream is no answer, or `null`. */
+  readonly error: ModelError | null
+}
+
+export const streamAnswer = Effect.fn("Turn.stream")(function*(
+  parts: Stream.Stream<ModelPart, ModelError>,
+  runtime: TaskRuntime
+): Effect.fn.Return<StreamOutcome, HarnessError> {
+  const answer = new Answer()
+  const frames = Semaphore.makeUnsafe(1)
+  const dirty = Latch.makeUnsafe(false)
+  let lastFrame = -Infinity
+
+  // Taking the frame and committing it is one step, so frames never overtake each other and none is lost.
+  const flush = Effect.uninterruptible(frames.withPermit(Effect.suspend(() => {
+    dirty.closeUnsafe()
+    const frame = answer.frame()
+    if (frame === null) return Effect.void
+    return Effect.andThen(runtime.commit((tx) => showFrame(tx, runtime, frame)), Effect.map(Clock.currentTimeMillis, (now) => {
+      lastFrame = now
+    }))
+  })))
+
+  const consume = Stream.runForEachArray(parts, (chunk) => {
+    for (const part of chunk) answer.add(part)
+    if (answer.pending === 0) return Effect.void
+    if (lastFrame === -Infinity || answer.pending >= frameUnits) return flush
+    dirty.openUnsafe()
+    return Effect.void
+  })
+
+  const tick = Effect.forever(Effect.andThen(dirty.await, Effect.andThen(Effect.sleep(frameMillis), flush)))
+
+  const exit = yield* Effect.exit(Effect.raceFirst(consume, tick))
+  if (Exit.isFailure(exit)) {
+    const error = Cause.squash(exit.cause)
+    if (!(error instanceof ModelError)) return yield* Effect.failCause(exit.cause as Cause.Cause<HarnessError>)
+    yield* flush
+    return { answer, error }
+  }
+  if (answer.finish === null) {
+    yield* flush
+    return { answer, error: unfinished }
+  }
+  return { answer, error: null }
+})
+
+const unfinished = new ModelError({
+  kind: "truncated",
+  message: "The model's answer broke off before it was finished.",
+  retryable: true,
+  retryAfterMs: null
+})
+
+const showFrame = (tx: Parameters<Parameters<TaskRuntime["commit"]>[0]>[0], runtime: TaskRuntime, frame: AnswerFrame): void => {
+  const turn = tx.sticky(runtime.conversation).turn
+  if (turn === null) return
+  turn.message ??= { parts: [] }
+  const parts = turn.message?.parts
+  if (parts === undefined) return
+  for (const { index, text } of frame.appended) {
+    const part = parts[index]
+    if (part !== undefined) append(part, "text", text)
+  }
+  for (const part of frame.parts) parts.push({ ...part })
+  if (turn.generation !== null && turn.generation.stage !== "streaming") turn.generation.stage = "streaming"
+}

@@ -1,0 +1,133 @@
+/**
+ * The tool-facing API of a running call, over the call's task: streamed output and progress in the view, memos in the task's
+ * slot, abort effects. Streamed output is coalesced to one commit per 100 ms and shows its tail only.
+ */
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { HarnessError, type Session, type TaskRuntime } from "../harness/index.ts"
+import { append, type JsonValue, truncate } from "../json/index.ts"
+import type { ToolCall } from "../tool/index.ts"
+import type { TurnOptions } from "./options.ts"
+import { updateTool } from "./tool-view.ts"
+
+const frameMillis = 100
+/** UTF-16 units of streamed output that the view shows. */
+const shownUnits = 8_192
+
+export interface RunningCall {
+  readonly call: ToolCall
+  /** Shows what has been streamed and not been shown yet. */
+  readonly flush: Effect.Effect<void, HarnessError>
+}
+
+export const makeToolCall = Effect.fnUntraced(function*(
+  session: Session,
+  options: TurnOptions,
+  runtime: TaskRuntime,
+  identity: { readonly taskID: string; readonly callID: string; readonly name: string }
+): Effect.fn.Return<RunningCall, never, Scope.Scope> {
+  const { taskID } = identity
+  const state = runtime.conversation
+  const decoder = new TextDecoder()
+  const dirty = Latch.makeUnsafe(false)
+  const frames = Semaphore.makeUnsafe(1)
+  let text = ""
+  let progress: { readonly value: JsonValue } | null = null
+
+  const flush = Effect.uninterruptible(frames.withPermit(Effect.suspend(() => {
+    dirty.closeUnsafe()
+    const chunk = text
+    const shown = progress
+    text = ""
+    progress = null
+    if (chunk === "" && shown === null) return Effect.void
+    return runtime.commit((tx) =>
+      updateTool(tx, state, taskID, (tool) => {
+        if (chunk !== "") {
+          append(tool, "output", chunk)
+          const over = tool.output.length - shownUnits
+          if (over > 0) truncate(tool, "output", over)
+        }
+        if (shown !== null) tool.progress = shown.value
+      })
+    )
+  })))
+
+  yield* Effect.forkScoped(Effect.ignore(Effect.forever(Effect.andThen(dirty.await, Effect.andThen(Effect.sleep(frameMillis), flush)))))
+
+  const aborts: Array<Effect.Effect<void>> = []
+  // The durable mark decides: a crash, a suspend or a close interrupts just the same, and is no abort.
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() =>
+      session.line.state.tasks.get(taskID)?.abort == null
+        ? Effect.void
+        : Effect.forEach(aborts, (effect) => Effect.ignoreCause(effect), { discard: true })
+    )
+  )
+
+  function memo<A extends JsonValue>(name: string, candidate: A): Effect.Effect<A>
+  function memo(name: string): Effect.Effect<JsonValue | undefined>
+  function memo(name: string, candidate?: JsonValue): Effect.Effect<JsonValue | undefined> {
+    const key = `tool/${name}`
+    // A memo that cannot be stored means that this invocation is over; the tool must not go on without it.
+    return Effect.orDie(candidate === undefined ? memoRead(runtime, taskID, key) : memoOnce(runtime, taskID, key, candidate))
+  }
+
+  return {
+    flush: Effect.andThen(Effect.sync(() => {
+      text += decoder.decode()
+    }), flush),
+    call: {
+      sessionID: session.options.sessionID,
+      conversationID: state.record.id,
+      taskID,
+      callID: identity.callID,
+      name: identity.name,
+      stream: (chunk) =>
+        Effect.sync(() => {
+          text += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true })
+          // Nobody sees more than the tail, so a flood between two frames costs constant memory.
+          if (text.length > 2 * shownUnits) text = text.slice(-shownUnits)
+          dirty.openUnsafe()
+        }),
+      progress: (value) =>
+        Effect.sync(() => {
+          progress = { value }
+          dirty.openUnsafe()
+        }),
+      memo,
+      onAbort: (effect) =>
+        Effect.sync(() => {
+          aborts.push(effect)
+        }),
+      artifact: options.artifact
+    }
+  }
+})
+
+/** Stores `candidate` under the key unless something is there, and gives what is stored. `null` is a value. */
+export const memoOnce = <A extends JsonValue>(runtime: TaskRuntime, taskID: string, key: string, candidate: A): Effect.Effect<A, HarnessError> =>
+  Effect.flatMap(
+    runtime.commit((tx) => {
+      const slots = tx.sticky(runtime.conversation).slots
+      if (!Object.hasOwn(slots, taskID)) slots[taskID] = { memos: {} }
+      const memos = slots[taskID]?.memos
+      if (memos !== undefined && !Object.hasOwn(memos, key)) memos[key] = candidate
+    }),
+    () =>
+      Effect.suspend(() => {
+        const stored = runtime.conversation.sticky.slots[taskID]?.memos[key]
+        return stored === undefined
+          ? Effect.fail(new HarnessError({ code: "stale_invocation", message: "The call has ended; its memos are gone." }))
+          // What is under a key was stored by the same code for the same purpose; the caller's type stands for it.
+          : Effect.succeed(stored as A)
+      })
+  )
+
+export const memoRead = (runtime: TaskRuntime, taskID: string, key: string): Effect.Effect<JsonValue | undefined, HarnessError> =>
+  Effect.sync(() => {
+    const memos = runtime.conversation.sticky.slots[taskID]?.memos
+    return memos !== undefined && Object.hasOwn(memos, key) ? memos[key] : undefined
+  })
