@@ -140,7 +140,7 @@ export class Database {
   constructor(path: string, options: DatabaseOptions = {}) {
     this.path = path
     const readOnly = options.readOnly === true
-    if (!readOnly) createPrivateFile(path)
+    if (!readOnly && path !== ":memory:") createPrivateFile(path)
     try {
       this.#database = new (sqlite().DatabaseSync)(path, { readOnly, timeout: options.busyMilliseconds ?? 0 })
     } catch (error) {

@@ -1,0 +1,344 @@
+/**
+ * All sessions of this machine: their records, and read models of what is in them. Global: it needs no location.
+ *
+ * Listing reads the catalogue only. What is in a session is read from its own storage, beside whoever writes it; a session
+ * that was never written is empty. Nothing here writes into a session: that goes through its runtime.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { randomBytes } from "node:crypto"
+import { deriveContext, mainConversation } from "../harness/index.ts"
+import type { JsonValue } from "../json/index.ts"
+import type { LocationRef } from "../location/index.ts"
+import type { Message, ModelRef } from "../model/index.ts"
+import { attemptOn, SessionStorage } from "../storage/index.ts"
+import type { EntryRecord, HistoryItem, SessionFiles, SessionInUse, StorageError, StorageReader } from "../storage/index.ts"
+import { Catalogue } from "./catalogue.ts"
+import { InvalidCursor, SessionExists, UnknownMessage, UnknownSession } from "./record.ts"
+import type { SessionPage, SessionRecord, SessionStatus, SessionUsage } from "./record.ts"
+
+export interface CreateSession {
+  readonly location: LocationRef
+  readonly title?: string
+  readonly parentID?: string | null
+  readonly agent?: string | null
+  readonly model?: ModelRef | null
+  /** Names the session; default a fresh id. */
+  readonly id?: string
+}
+
+export interface ListSessions {
+  readonly location?: LocationRef
+  /** `null`: only sessions that are nobody's child. */
+  readonly parentID?: string | null
+  /** Part of the title, in any case. */
+  readonly text?: string
+  /** Default: both. */
+  readonly archived?: boolean
+  /** Default 50, at most 1,000. */
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+/** An entry of a transcript as a reader sees it; `model` is what the model sees of it. */
+export interface SessionMessage {
+  readonly id: string
+  readonly conversationID: string
+  readonly kind: string
+  readonly data: JsonValue
+  readonly model: ReadonlyArray<Message> | null
+  readonly createdAt: number
+}
+
+export interface ReadMessages {
+  /** Default: the session's main conversation. */
+  readonly conversationID?: string
+  /** Default 100, at most 1,000; a page also ends at about 1 MiB. */
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+/** Oldest first; the first page is the end of the transcript. */
+export interface MessagePage {
+  readonly messages: ReadonlyArray<SessionMessage>
+  /** Leads to what came before this page; `null` at the beginning. */
+  readonly cursor: string | null
+}
+
+/** What whoever runs a session reports of it. Totals are absolute. */
+export interface SessionReport {
+  readonly status?: SessionStatus
+  readonly usage?: SessionUsage
+  readonly cost?: number
+}
+
+export interface SessionStoreShape {
+  /** A new record, `starting`. Nothing is written into the session yet. */
+  readonly create: (input: CreateSession) => Effect.Effect<SessionRecord, SessionExists | UnknownSession | StorageError>
+  readonly get: (sessionID: string) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  /** By newest activity. */
+  readonly list: (input?: ListSessions) => Effect.Effect<SessionPage, InvalidCursor | StorageError>
+  readonly messages: (
+    sessionID: string,
+    input?: ReadMessages
+  ) => Effect.Effect<MessagePage, UnknownSession | InvalidCursor | StorageError>
+  readonly message: (
+    sessionID: string,
+    messageID: string
+  ) => Effect.Effect<SessionMessage, UnknownSession | UnknownMessage | StorageError>
+  /** What the model would see now of a conversation (default: the main one), without system messages. */
+  readonly context: (
+    sessionID: string,
+    conversationID?: string
+  ) => Effect.Effect<ReadonlyArray<Message>, UnknownSession | StorageError>
+  /** Commits with events after a sequence, oldest first; `limit` is 100 by default. */
+  readonly history: (
+    sessionID: string,
+    after: number,
+    limit?: number
+  ) => Effect.Effect<ReadonlyArray<HistoryItem>, UnknownSession | StorageError>
+  readonly rename: (sessionID: string, title: string) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  readonly switchAgent: (sessionID: string, agent: string | null) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  readonly switchModel: (sessionID: string, model: ModelRef | null) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  readonly archive: (sessionID: string, archived?: boolean) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  /** What a runtime reports; a report is activity, and moves the session to the front of listings. */
+  readonly report: (sessionID: string, report: SessionReport) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  /** Deletes the session with all that is kept of it, and its children. Refused while it, or one of them, is in use. */
+  readonly remove: (sessionID: string) => Effect.Effect<void, UnknownSession | StorageError | SessionInUse>
+}
+
+export interface SessionStoreOptions {
+  /** The data directory, the same as that of `SessionStorage`. */
+  readonly directory: string
+  /** The version of this Bezel, kept with the sessions that it creates. */
+  readonly version: string
+}
+
+const pageBytes = 1_048_576
+
+const clamp = (limit: number | undefined, usual: number): number =>
+  limit === undefined || !Number.isFinite(limit) ? usual : Math.min(Math.max(Math.trunc(limit), 1), 1_000)
+
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+/** Ids sort by time of creation, to the millisecond. */
+const makeID = (now: number): string => {
+  let text = "ses_"
+  for (let shift = 45; shift >= 0; shift -= 5) text += alphabet[Math.floor(now / 2 ** shift) % 32]
+  for (const byte of randomBytes(14)) text += alphabet[byte % 32]
+  return text
+}
+
+const cursorPattern = /^[0-9]{1,15}$/
+
+const decodeCursor = (cursor: string | undefined): Effect.Effect<number | undefined, InvalidCursor> => {
+  if (cursor === undefined) return Effect.succeed(undefined)
+  if (cursorPattern.test(cursor)) return Effect.succeed(Number(cursor))
+  return Effect.fail(new InvalidCursor({ message: `${JSON.stringify(cursor.slice(0, 80))} is not a cursor: pass one that a page gave` }))
+}
+
+const toMessage = (entry: EntryRecord): SessionMessage => ({
+  id: entry.id,
+  conversationID: entry.conversation,
+  kind: entry.kind,
+  data: entry.data,
+  model: entry.model,
+  createdAt: entry.createdAt
+})
+
+/** What a conversation inherits and has, from its newest head on where that is its own. */
+const readTranscript = Effect.fnUntraced(function*(storage: StorageReader, conversationID: string) {
+  const [head] = yield* storage.entries({ conversation: conversationID, heads: true, newestFirst: true, limit: 1 })
+  if (head !== undefined && head.head !== null) {
+    const kept = head.head.after === null ? null : yield* storage.entry(head.head.after)
+    if (kept === null || kept.conversation === conversationID) {
+      return yield* storage.entries({ conversation: conversationID, after: Math.min(head.ordinal, kept?.ordinal ?? head.ordinal) - 1 })
+    }
+  }
+  let entries = yield* storage.entries({ conversation: conversationID })
+  let conversation = yield* storage.conversation(conversationID)
+  let bound = Number.MAX_SAFE_INTEGER
+  while (conversation !== null && conversation.parent !== null && conversation.parent.at !== null) {
+    const { at, conversation: parentID } = conversation.parent
+    const last = yield* storage.entry(at)
+    bound = Math.min(bound, (last?.ordinal ?? 0) + 1)
+    entries = [...yield* storage.entries({ conversation: parentID, before: bound }), ...entries]
+    conversation = yield* storage.conversation(parentID)
+  }
+  return entries
+})
+
+const make = (files: SessionFiles, catalogue: Catalogue, version: string): SessionStoreShape => {
+  const unknown = (sessionID: string): UnknownSession =>
+    new UnknownSession({ sessionID, message: `there is no session ${JSON.stringify(sessionID.slice(0, 200))}; \`bezel session list\` shows those that there are` })
+
+  const known = (sessionID: string, find: () => SessionRecord | null): Effect.Effect<SessionRecord, UnknownSession | StorageError> =>
+    Effect.flatMap(attemptOn(catalogue.path, find), (record) => record === null ? Effect.fail(unknown(sessionID)) : Effect.succeed(record))
+
+  const get: SessionStoreShape["get"] = (sessionID) => known(sessionID, () => catalogue.get(sessionID))
+
+  const change = (sessionID: string, patch: Partial<SessionRecord>, active = false): Effect.Effect<SessionRecord, UnknownSession | StorageError> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      known(sessionID, () =>
+        catalogue.update(sessionID, { active }, (record) => ({ ...record, ...patch, updatedAt: Math.max(now, record.updatedAt) }))))
+
+  /** Reads beside the writer; `empty` for a session that nobody has written yet. */
+  const reading = <A, E>(
+    sessionID: string,
+    empty: A,
+    use: (storage: StorageReader) => Effect.Effect<A, E>
+  ): Effect.Effect<A, E | UnknownSession | StorageError> =>
+    Effect.andThen(
+      get(sessionID),
+      Effect.scoped(
+        files.read(sessionID).pipe(
+          Effect.map((storage): StorageReader | null => storage),
+          Effect.catch((error) => error.kind === "not_found" ? Effect.succeed(null) : Effect.fail(error)),
+          Effect.flatMap((storage): Effect.Effect<A, E> => storage === null ? Effect.succeed(empty) : use(storage))
+        )
+      )
+    )
+
+  return {
+    get,
+    create: Effect.fn("SessionStore.create")(function*(input) {
+      if (input.parentID !== undefined && input.parentID !== null) yield* get(input.parentID)
+      const now = yield* Clock.currentTimeMillis
+      const record: SessionRecord = {
+        id: input.id ?? makeID(now),
+        title: input.title ?? "",
+        location: { directory: input.location.directory, workspaceID: input.location.workspaceID },
+        parentID: input.parentID ?? null,
+        agent: input.agent ?? null,
+        model: input.model ?? null,
+        status: "starting",
+        createdAt: now,
+        updatedAt: now,
+        usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+        cost: 0,
+        version,
+        archived: false
+      }
+      if (yield* attemptOn(catalogue.path, () => catalogue.insert(record))) return record
+      return yield* new SessionExists({ sessionID: record.id, message: `there is a session ${record.id} already` })
+    }),
+    list: Effect.fn("SessionStore.list")(function*(input = {}) {
+      const before = yield* decodeCursor(input.cursor)
+      const limit = clamp(input.limit, 50)
+      const items = yield* attemptOn(catalogue.path, () =>
+        catalogue.list({
+          limit: limit + 1,
+          ...(before === undefined ? {} : { before }),
+          ...(input.location === undefined ? {} : { location: input.location }),
+          ...(input.parentID === undefined ? {} : { parentID: input.parentID }),
+          ...(input.text === undefined ? {} : { text: input.text }),
+          ...(input.archived === undefined ? {} : { archived: input.archived })
+        }))
+      const shown = items.slice(0, limit)
+      return {
+        sessions: shown.map((item) => item.record),
+        cursor: items.length > limit ? String(shown.at(-1)?.position) : null
+      }
+    }),
+    messages: Effect.fn("SessionStore.messages")(function*(sessionID, input = {}) {
+      const before = yield* decodeCursor(input.cursor)
+      const limit = clamp(input.limit, 100)
+      const conversation = input.conversationID ?? mainConversation
+      return yield* reading(sessionID, { messages: [], cursor: null }, (storage) =>
+        Effect.gen(function*() {
+          const messages: Array<SessionMessage> = []
+          let bound = before
+          let bytes = 0
+          // A few at a time, so that a page of large entries reads no more than it gives.
+          while (messages.length < limit && bytes < pageBytes) {
+            const step = Math.min(20, limit - messages.length)
+            const entries = yield* storage.entries({
+              conversation,
+              newestFirst: true,
+              limit: step,
+              ...(bound === undefined ? {} : { before: bound })
+            })
+            for (const entry of entries) {
+              if (bytes >= pageBytes) break
+              messages.push(toMessage(entry))
+              bound = entry.ordinal
+              bytes += JSON.stringify(entry).length
+            }
+            if (entries.length < step) break
+          }
+          const earlier = bound === undefined ? [] : yield* storage.entries({ conversation, newestFirst: true, limit: 1, before: bound })
+          return { messages: messages.reverse(), cursor: earlier.length === 0 ? null : String(bound) }
+        }))
+    }),
+    message: Effect.fn("SessionStore.message")(function*(sessionID, messageID) {
+      const entry = yield* reading<EntryRecord | null, StorageError>(sessionID, null, (storage) => storage.entry(messageID))
+      if (entry !== null) return toMessage(entry)
+      return yield* new UnknownMessage({ sessionID, messageID, message: `session ${sessionID} has no message ${JSON.stringify(messageID.slice(0, 200))}` })
+    }),
+    context: Effect.fn("SessionStore.context")(function*(sessionID, conversationID = mainConversation) {
+      const entries = yield* reading<ReadonlyArray<EntryRecord>, StorageError>(sessionID, [], (storage) => readTranscript(storage, conversationID))
+      return deriveContext(entries)
+    }),
+    history: Effect.fn("SessionStore.history")(function*(sessionID, after, limit) {
+      return yield* reading<ReadonlyArray<HistoryItem>, StorageError>(sessionID, [], (storage) => storage.history(after, clamp(limit, 100)))
+    }),
+    rename: (sessionID, title) => change(sessionID, { title }),
+    switchAgent: (sessionID, agent) => change(sessionID, { agent }),
+    switchModel: (sessionID, model) => change(sessionID, { model: model === null ? null : { provider: model.provider, model: model.model } }),
+    archive: (sessionID, archived = true) => change(sessionID, { archived }),
+    report: (sessionID, report) =>
+      change(
+        sessionID,
+        {
+          ...(report.status === undefined ? {} : { status: report.status }),
+          ...(report.usage === undefined ? {} : { usage: report.usage }),
+          ...(report.cost === undefined ? {} : { cost: report.cost })
+        },
+        true
+      ),
+    remove: Effect.fn("SessionStore.remove")(function*(sessionID) {
+      yield* get(sessionID)
+      // Parents before children in this list; removed from its end, so that a failure leaves no orphans.
+      const family = [sessionID]
+      for (let index = 0; index < family.length; index++) {
+        const parentID = family[index] ?? sessionID
+        const children = yield* attemptOn(catalogue.path, () => catalogue.list({ parentID, limit: -1 }))
+        for (const child of children) if (!family.includes(child.record.id)) family.push(child.record.id)
+      }
+      for (const id of family.reverse()) {
+        yield* files.remove(id).pipe(Effect.catchTag("StorageError", (error) => error.kind === "not_found" ? Effect.void : Effect.fail(error)))
+        yield* attemptOn(catalogue.path, () => catalogue.delete(id))
+      }
+    })
+  }
+}
+
+const openCatalogue = (directory: string | null) =>
+  Effect.acquireRelease(
+    attemptOn(directory ?? "memory", () => new Catalogue(directory)),
+    (catalogue) => Effect.sync(() => catalogue.close())
+  )
+
+/** The records and read models of all sessions. */
+export class SessionStore extends Context.Service<SessionStore, SessionStoreShape>()("@bezel/core/SessionStore") {
+  /** With its catalogue in `catalogue.db` of the data directory, which many processes may share. */
+  static readonly layer = (options: SessionStoreOptions): Layer.Layer<SessionStore, StorageError, SessionStorage> =>
+    Layer.effect(
+      SessionStore,
+      Effect.gen(function*() {
+        const files = yield* SessionStorage
+        return make(files, yield* openCatalogue(options.directory), options.version)
+      })
+    )
+
+  /** With its catalogue in memory. */
+  static readonly layerMemory: Layer.Layer<SessionStore, never, SessionStorage> = Layer.effect(
+    SessionStore,
+    Effect.gen(function*() {
+      const files = yield* SessionStorage
+      return make(files, yield* Effect.orDie(openCatalogue(null)), "test")
+    })
+  )
+}
