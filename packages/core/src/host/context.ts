@@ -7,7 +7,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import type { Conversation, HarnessExtensions, Registration } from "../harness/index.ts"
+import type { HarnessExtensions, Registration } from "../harness/index.ts"
 import type { PluginStatus } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft } from "../model/index.ts"
@@ -23,7 +23,7 @@ import type {
   RemoteState,
   ServiceError
 } from "../service/index.ts"
-import type { SessionApi, SessionIdentity } from "../session/index.ts"
+import type { OpenSession, SessionApi, SessionIdentity } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft } from "../tool/index.ts"
 import type * as Schema from "effect/Schema"
@@ -36,6 +36,8 @@ export interface PluginContext {
   readonly options: unknown
   readonly onActivate: (effect: Effect.Effect<void, unknown, Scope.Scope>) => Effect.Effect<void>
   readonly onDispose: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Acquires something into this facet's scope, also from a fiber whose own scope ends earlier. */
+  readonly own: <A, E, R>(resource: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
   /** Who is loaded, and the state of each. */
   readonly plugins: Effect.Effect<ReadonlyArray<PluginStatus>>
 }
@@ -46,13 +48,6 @@ export interface Contribution<Draft, Item> {
   readonly transform: (change: (draft: Draft) => void) => Effect.Effect<Registration>
   readonly reload: Effect.Effect<void>
   readonly list: Effect.Effect<ReadonlyArray<Item>>
-}
-
-/** One open session, in a scope that ends when the session closes. */
-export interface OpenSession {
-  readonly identity: SessionIdentity
-  readonly main: Conversation
-  readonly conversation: (id: string) => Effect.Effect<Conversation | null>
 }
 
 export interface SessionContext extends PluginContext, HarnessExtensions {

@@ -1,1 +1,2 @@
 export * from "./location.ts"
+export * from "./resolve.ts"

@@ -1,0 +1,3 @@
+export * from "./context.ts"
+export { workingOrder } from "./order.ts"
+export * from "./plugin.ts"

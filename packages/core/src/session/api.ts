@@ -1,0 +1,42 @@
+/**
+ * The session API: what plugins, and with the same meaning clients over HTTP, do with sessions.
+ *
+ * It composes the records and read models of all sessions with the running of those of one location; authors never see the
+ * split. New sessions belong to the location that the API is of.
+ */
+import * as Effect from "effect/Effect"
+import type { LocationRef } from "../location/index.ts"
+import type { SessionRuntimeShape } from "./runtime.ts"
+import type { CreateSession, SessionStoreShape } from "./store.ts"
+
+export interface SessionApi extends Omit<SessionStoreShape, "create" | "report">, SessionRuntimeShape {
+  readonly create: (
+    input?: Omit<CreateSession, "location">
+  ) => ReturnType<SessionStoreShape["create"]>
+}
+
+/** Composes the API of one location. */
+export const makeSessionApi = (location: LocationRef, store: SessionStoreShape, runtime: SessionRuntimeShape): SessionApi => ({
+  create: (input) => Effect.suspend(() => store.create({ ...input, location })),
+  get: store.get,
+  list: store.list,
+  messages: store.messages,
+  message: store.message,
+  context: store.context,
+  history: store.history,
+  rename: store.rename,
+  switchAgent: store.switchAgent,
+  switchModel: store.switchModel,
+  archive: store.archive,
+  remove: store.remove,
+  prompt: runtime.prompt,
+  steer: runtime.steer,
+  resume: runtime.resume,
+  wait: runtime.wait,
+  interrupt: runtime.interrupt,
+  active: runtime.active,
+  configure: runtime.configure,
+  abortInput: runtime.abortInput,
+  fork: runtime.fork,
+  finalText: runtime.finalText
+})

@@ -1,0 +1,7 @@
+export * from "./api.ts"
+export * from "./declarations.ts"
+export * from "./identity.ts"
+export * from "./open-session.ts"
+export * from "./record.ts"
+export * from "./runtime.ts"
+export * from "./store.ts"
