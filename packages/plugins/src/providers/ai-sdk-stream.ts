@@ -75,16 +75,18 @@ export const makeTranslator = (guard: StreamGuard): Translator => {
   const finish = (part: Extract<LanguageModelV4StreamPart, { type: "finish" }>, out: Array<ModelPart>): StreamFault | null => {
     const { raw, unified } = part.finishReason
     const limit = unified === "length"
+    const open = [...calls.values()].some((call) => !call.done)
+    const reason = reasonOf(unified, raw, callCount, hasText)
+    // Before anything that waits is given: the call of an answer that is none is no call.
+    if (typeof reason !== "string") return reason
+    if (open && !limit) return fault("malformed", "The answer ends inside a tool call.")
+    releaseHeld(out, limit && !open)
     if (limit) releaseCut(out)
-    else if ([...calls.values()].some((call) => !call.done)) return fault("malformed", "The answer ends inside a tool call.")
-    releaseHeld(out, limit)
     for (const kind of ["text", "reasoning"] as const) for (const key of [...blocks[kind].keys()]) endBlock(kind, key, undefined, out)
     const seen = guard.argumentLength()
     if (seen !== null && seen !== [...calls.values()].reduce((sum, call) => sum + call.text.length, 0)) {
       return fault("malformed", "The stream has a fragment of a tool call that belongs to no call.")
     }
-    const reason = reasonOf(unified, raw, callCount, hasText)
-    if (typeof reason !== "string") return reason
     finished = true
     const metadata = toMetadata(part.providerMetadata)
     out.push({ type: "finish", reason, usage: toUsage(part.usage), ...(metadata === undefined ? {} : { metadata }) })
