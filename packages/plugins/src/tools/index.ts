@@ -1,0 +1,2 @@
+export * from "./contract.ts"
+export { session as toolsSession } from "./session.ts"

@@ -1,0 +1,199 @@
+/**
+ * Running one shell command: no standard input, no controlling terminal, one merged output, and an end that always comes.
+ *
+ * ```
+ *  running ──shell exits──▶ grace ──output closed, or 150 ms silent, or 1 s──▶ ended
+ *     │                       │
+ *     └───── time limit ──────┴──▶ killing the whole tree ──▶ ended (timedOut)
+ *     └───── interruption ────────▶ killing the whole tree ──▶ interrupted
+ * ```
+ *
+ * Output is pulled, so a command that prints faster than it can be taken waits in its pipe. What the command left running in
+ * the background goes on: its later output is thrown away, slowly, so that it neither dies of a closed pipe nor spins.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { ChildProcessByStdio } from "node:child_process"
+import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import type { Readable } from "node:stream"
+import { ToolFailure } from "@bezel/core/tool"
+import type { CommandProcesses, FoundProcess } from "./process-tree.ts"
+import { findProcesses, killProcesses, MARK } from "./process-tree.ts"
+
+export interface ShellCommand {
+  readonly command: string
+  readonly directory: string
+  readonly timeoutMs: number
+  /** Added to the environment of the command. */
+  readonly environment: { readonly [name: string]: string }
+  readonly onOutput: (chunk: Uint8Array) => Effect.Effect<void>
+}
+
+export interface ShellOutcome {
+  readonly exitCode: number | null
+  readonly signal: string | null
+  readonly timedOut: boolean
+  readonly processes: CommandProcesses
+  /** What was left running. */
+  readonly background: ReadonlyArray<FoundProcess>
+}
+
+const SILENCE_MS = 150
+const GRACE_MS = 1_000
+const AFTER_KILL_MS = 2_000
+
+/** Runs the command to its end. Interrupting it kills everything that it started, in about a second. */
+export const runShell = (options: ShellCommand): Effect.Effect<ShellOutcome, ToolFailure> =>
+  Effect.acquireUseRelease(
+    start(options),
+    (running) =>
+      Effect.gen(function*() {
+        const ended = yield* Effect.timeoutOption(takeOutput(running, options.onOutput), options.timeoutMs)
+        const timedOut = Option.isNone(ended)
+        if (timedOut) {
+          yield* killProcesses(running.processes)
+          yield* Effect.timeoutOption(takeOutput(running, options.onOutput), AFTER_KILL_MS)
+        }
+        const { leader, mark } = running.processes
+        const background = findProcesses(running.processes).filter(({ pid }) => pid !== leader)
+        running.processes = { leader: null, mark, known: background }
+        running.settled = true
+        return { exitCode: running.exitCode, signal: running.signal, timedOut, processes: running.processes, background }
+      }),
+    (running) =>
+      Effect.gen(function*() {
+        if (!running.settled) yield* killProcesses(running.processes)
+        letGo(running)
+      })
+  )
+
+interface Running {
+  readonly child: ChildProcessByStdio<null, Readable, null>
+  readonly output: Readable
+  processes: CommandProcesses
+  exitedAt: number | null
+  exitCode: number | null
+  signal: string | null
+  settled: boolean
+}
+
+const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
+  Effect.callback((resume) => {
+    const mark = randomUUID()
+    const failed = (cause: unknown) => resume(Effect.fail(new ToolFailure({ message: startFailure(options, cause) })))
+    try {
+      // One pipe for both outputs keeps their order; `exec` leaves one process, the shell itself. `detached` is setsid.
+      const child = spawn("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", shellProgram, options.command], {
+        cwd: options.directory,
+        detached: true,
+        stdio: ["ignore", "pipe", "ignore"],
+        env: { ...process.env, ...quiet, ...options.environment, [MARK]: mark }
+      })
+      const running: Running = {
+        child,
+        output: child.stdout,
+        processes: { leader: child.pid ?? null, mark, known: [] },
+        exitedAt: null,
+        exitCode: null,
+        signal: null,
+        settled: false
+      }
+      child.on("exit", (code, signal) => {
+        running.exitedAt = performance.now()
+        running.exitCode = code
+        running.signal = signal
+      })
+      child.stdout.on("error", () => {})
+      child.once("error", failed)
+      child.once("spawn", () => resume(Effect.succeed(running)))
+    } catch (cause) {
+      failed(cause)
+    }
+  })
+
+// `bash` on PATH, which is what models write for; a POSIX shell where there is none.
+const shellProgram = process.platform === "win32" ? "sh" : "bash"
+
+/** Nothing may wait for a person: no pager, no editor, no prompt. */
+const quiet = {
+  TERM: "dumb",
+  NO_COLOR: "1",
+  PAGER: "cat",
+  GIT_PAGER: "cat",
+  MANPAGER: "cat",
+  SYSTEMD_PAGER: "cat",
+  AWS_PAGER: "",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_EDITOR: "false",
+  EDITOR: "false",
+  VISUAL: "false",
+  SSH_ASKPASS_REQUIRE: "never",
+  DEBIAN_FRONTEND: "noninteractive"
+}
+
+const startFailure = (options: ShellCommand, cause: unknown): string => {
+  const code = typeof cause === "object" && cause !== null && "code" in cause ? cause.code : null
+  if (code === "E2BIG") return "The command is too long for one process. Write it to a file with write and run that."
+  if (code === "ENOENT") return `The command could not be started in ${options.directory}: the directory is gone, or there is no /bin/sh.`
+  if (code === "ERR_INVALID_ARG_VALUE") return "The command contains a NUL character, which no command line can."
+  return `The command could not be started: ${cause instanceof Error ? cause.message : String(cause)}.`
+}
+
+/** Passes output on until it closes, or until the shell has exited and a short grace is over. */
+const takeOutput = (running: Running, onOutput: ShellCommand["onOutput"]): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    for (;;) {
+      const chunk: unknown = running.output.read()
+      if (chunk instanceof Uint8Array) {
+        yield* onOutput(chunk)
+        if (running.exitedAt !== null && performance.now() - running.exitedAt > GRACE_MS) return
+        continue
+      }
+      if ((running.output.readableEnded || running.output.destroyed) && running.exitedAt !== null) return
+      if (running.exitedAt === null) yield* nextEvent(running, null)
+      else if (yield* nextEvent(running, SILENCE_MS)) return
+    }
+  })
+
+/** Waits until there may be something to read, or the shell exits; `true` if `silenceMs` passed without either. */
+const nextEvent = (running: Running, silenceMs: number | null): Effect.Effect<boolean> =>
+  Effect.callback((resume) => {
+    const { child, output } = running
+    // The exit may have come between the caller's look and this one.
+    if (silenceMs === null && running.exitedAt !== null) return resume(Effect.succeed(false))
+    const timer = silenceMs === null ? null : setTimeout(() => done(true), silenceMs)
+    const wake = () => done(false)
+    const events = ["readable", "end", "close", "error"] as const
+    const stop = () => {
+      if (timer !== null) clearTimeout(timer)
+      for (const event of events) output.off(event, wake)
+      child.off("exit", wake)
+    }
+    const done = (silent: boolean) => {
+      stop()
+      resume(Effect.succeed(silent))
+    }
+    for (const event of events) output.on(event, wake)
+    child.on("exit", wake)
+    return Effect.sync(stop)
+  })
+
+const DRAIN_INTERVAL_MS = 50
+
+/** Keeps nothing of what comes later, and does not keep the program alive for it. */
+const letGo = (running: Running): void => {
+  const { child, output } = running
+  child.unref()
+  if (output.readableEnded || output.destroyed) return
+  if (!running.settled || findProcesses(running.processes).length === 0) {
+    output.destroy()
+    return
+  }
+  output.on("data", () => {
+    output.pause()
+    setTimeout(() => output.resume(), DRAIN_INTERVAL_MS).unref()
+  })
+  if ("unref" in output && typeof output.unref === "function") output.unref()
+  output.resume()
+}
