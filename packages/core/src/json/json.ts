@@ -195,7 +195,6 @@ export const isJsonObject = (value: JsonValue | undefined): value is JsonObject 
 
 /** Any strict JSON value, as a schema. Decodes to the value itself. */
 export const JsonValue: Schema.Codec<JsonValue> = Schema.declare(isJsonValue, {
-  identifier: "JsonValue",
   expected: "a JSON value"
 })
 
