@@ -35,7 +35,7 @@ const compiled = new WeakMap<Tool["input"], Result.Result<ToolArguments, string>
 
 const compile = (tool: Tool): Result.Result<ToolArguments, string> => {
   const schema = Result.try({
-    try: () => inline(Schema.toJsonSchemaDocument(tool.input, { onExcessProperty: "error" })),
+    try: () => withoutParameters(inline(Schema.toJsonSchemaDocument(tool.input, { onExcessProperty: "error" }))),
     catch: (cause) => `its input schema has no JSON form: ${sentence(cause)}`
   })
   if (Result.isFailure(schema)) return Result.fail(schema.failure)
@@ -52,6 +52,7 @@ const compile = (tool: Tool): Result.Result<ToolArguments, string> => {
     }
   }
   const decode = (name: string, args: JsonValue) => {
+    if (args === null || typeof args !== "object" || Array.isArray(args)) return { problem: problemOf(name, null, args, inputSchema) }
     const first = read(args)
     // Many models write `null` for an optional parameter that they leave out.
     const done = Result.isSuccess(first) ? first : Result.orElse(read(withoutNulls(args)), () => first)
@@ -104,6 +105,10 @@ const typeName = (schema: JsonObject): string => {
   if (schema.type === "array") return `array of ${typeName(asObject(schema.items))}`
   return typeof schema.type === "string" ? schema.type : "any"
 }
+
+/** A struct without fields takes anything but null in Effect; as arguments it means an object without members. */
+const withoutParameters = (schema: JsonObject): JsonObject =>
+  JSON.stringify(schema) === "{\"not\":{\"type\":\"null\"}}" ? { type: "object", properties: {}, additionalProperties: false } : schema
 
 /** Puts definitions in place of references to them, except where that would never end. */
 const inline = (document: { readonly schema: object; readonly definitions: object }): JsonObject => {

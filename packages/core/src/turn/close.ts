@@ -80,7 +80,7 @@ const createCalls = (closing: ClosingAnswer, calls: ReadonlyArray<AnswerCall>, m
         cutOff: closing.answer.finish === "length",
         declaration: accepted === null ? null : { ...accepted.declaration }
       },
-      after: alone ? created : barrier === null ? [] : [barrier]
+      after: alone ? [...created] : barrier === null ? [] : [barrier]
     })
     if (alone) barrier = tool.id
     created.push(tool.id)

@@ -1,0 +1,56 @@
+import { MemorySession } from "@bezel/core/storage"
+import type { Storage } from "@bezel/core/storage"
+import { type ScriptedModel, scriptedModel, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
+import { makeToolRegistry, tool, type ToolDraft, type ToolSource } from "@bezel/core/tool"
+import { openHarness, type TurnOptions } from "@bezel/core/turn"
+import type { Harness, HarnessReport } from "@bezel/core/harness"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+
+/** Echoes its text; `slow` tools are made by the tests that need them. */
+export const echo = tool({
+  description: "Echoes text.",
+  input: Schema.Struct({ text: Schema.String }),
+  replay: "safe",
+  execute: ({ text }) => Effect.succeed(text)
+})
+
+export const user = (text: string) => ({ content: [{ type: "text", text } as const] })
+
+export interface Fixture {
+  readonly harness: Harness
+  readonly model: ScriptedModel
+  readonly reports: Array<HarnessReport>
+}
+
+export const toolSource = (change: (draft: ToolDraft) => void): Effect.Effect<ToolSource, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const registry = yield* makeToolRegistry()
+    yield* registry.transform({ plugin: "test", version: "1", order: 0 }, change)
+    return registry
+  })
+
+/** Opens a harness over `storage`, in the scope of the test, without resuming it. */
+export const open = (
+  storage: Storage,
+  script: ReadonlyArray<ScriptedTurn>,
+  options: { readonly tools?: (draft: ToolDraft) => void } & Partial<TurnOptions> = {}
+): Effect.Effect<Fixture, unknown, Scope.Scope> =>
+  Effect.gen(function*() {
+    const model = scriptedModel(script)
+    const reports: Array<HarnessReport> = []
+    const { tools, ...rest } = options
+    const source = yield* toolSource(typeof tools === "function" ? tools : (draft) => draft.set("echo", echo))
+    const harness = yield* openHarness(storage, {
+      sessionID: "ses_test",
+      models: model.source,
+      tools: source,
+      artifact: () => Effect.die(new Error("no artifacts in this test")),
+      onReport: (report) => reports.push(report),
+      ...rest
+    })
+    return { harness, model, reports }
+  })
+
+export const memory = (): MemorySession => new MemorySession()
