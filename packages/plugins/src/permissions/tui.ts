@@ -21,7 +21,7 @@ export const approvalBlocks = (request: ApprovalRequest): ReadonlyArray<Block> =
 }
 
 /** The terminal facet. */
-export const permissionsTui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
+export const tui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
   yield* ctx.interactions.handle(Approval, (request) =>
     Effect.gen(function*() {
       const choices: Array<{ readonly value: ApprovalResponse["decision"]; readonly label: string; readonly description?: string }> = [

@@ -1,0 +1,163 @@
+/**
+ * The gate before every tool call: rules first, then a person.
+ *
+ *     decide ─ deny ──────────────────────────────▶ blocked (denied_by_rule)
+ *        │ ─ allow ───────────────────────────────▶ runs
+ *        └ ask ─▶ memo? ─ yes ─▶ as it was answered
+ *                  └ no ─▶ waiting ─▶ turn at the dialog ─▶ decide again ─▶ asked
+ *                            answered (remembered) · declined · expired · unattended (not remembered)
+ *
+ * A `deny` is looked at each time, so neither a remembered answer nor a grant beats it. What a person grants for a session is
+ * kept in this plugin's namespace, which no client sees and no other session has. Questions of one session are asked one at a
+ * time: an answer for the session settles those that wait behind it.
+ */
+import type { BeforeToolApi, BeforeToolDecision, HookToolCall, Namespace } from "@bezel/core/harness"
+import type { SessionContext } from "@bezel/core/host"
+import type { JsonValue } from "@bezel/core/json"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import { createHash } from "node:crypto"
+import * as os from "node:os"
+import { Approval, type ApprovalResponse, PermissionOptions, PermissionsKey } from "./contract.ts"
+import { decide, type Decision } from "./decide.ts"
+import { fileProbe } from "./probe.ts"
+import { compileRules, deniedAccesses, withGrants } from "./rules.ts"
+import { declined, deniedByRule, expired, unattended } from "./texts.ts"
+
+/** The plugin's options are not what it takes. */
+export class PermissionOptionsError extends Schema.TaggedError<PermissionOptionsError>()("PermissionOptionsError", {
+  message: Schema.String
+}) {}
+
+const Grants = Schema.Struct({ grants: Schema.Array(Schema.String) })
+
+/** What an answer leaves behind for a rerun of the same call after a crash or a reload. */
+const Memo = Schema.Struct({ allowed: Schema.Boolean, message: Schema.NullOr(Schema.String) })
+
+type Context = Pick<SessionContext, "options" | "location" | "settings" | "namespace" | "hooks" | "interactions" | "tool">
+
+const optionsOf = (value: unknown) =>
+  Effect.mapError(
+    Schema.decodeUnknownEffect(PermissionOptions, { onExcessProperty: "error" })(value ?? {}),
+    (error) => new PermissionOptionsError({ message: `The options of the permissions plugin are not valid: ${error.message}` })
+  )
+
+/** One question at a time for each session; the entry is gone when nobody waits. */
+const makeTurns = () => {
+  const turns = new Map<string, { readonly lock: Semaphore.Semaphore; waiting: number }>()
+  return <A, E, R>(sessionID: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const turn = turns.get(sessionID) ?? { lock: Semaphore.makeUnsafe(1), waiting: 0 }
+        turn.waiting++
+        turns.set(sessionID, turn)
+        return turn
+      }),
+      (turn) => turn.lock.withPermits(1)(effect),
+      (turn) =>
+        Effect.sync(() => {
+          if (--turn.waiting === 0) turns.delete(sessionID)
+        })
+    )
+}
+
+/** The memo is for exactly this call: what is asked again with other arguments is another question. */
+const memoName = (call: HookToolCall): string =>
+  `decision.${createHash("sha256").update(JSON.stringify([call.name, call.args, call.permission])).digest("hex").slice(0, 16)}`
+
+/** The facet for session hosts. */
+export const session = Effect.fn("permissions/session")(function*(ctx: Context) {
+  const options = yield* optionsOf(ctx.options)
+  const settings = ctx.settings.get(PermissionsKey)
+  const compiled = compileRules(settings, {
+    location: ctx.location.directory,
+    home: os.homedir(),
+    allow: options.allow ?? [],
+    deny: options.deny ?? []
+  })
+  if (Result.isFailure(compiled)) return yield* new PermissionOptionsError({ message: compiled.failure })
+  const rules = compiled.success
+  const inTurn = makeTurns()
+  const namespace = yield* ctx.namespace("permissions", { session: { grants: [] } })
+
+  const decideNow = Effect.fnUntraced(function*(call: HookToolCall, api: BeforeToolApi) {
+    const state = Schema.decodeUnknownOption(Grants)(yield* namespace.get(api.conversationID))
+    const grants = Option.isSome(state) ? state.value.grants : []
+    return decide(withGrants(rules, grants), call.permission, { yes: options.yes === true, probe: fileProbe })
+  })
+
+  const ask = Effect.fnUntraced(function*(call: HookToolCall, api: BeforeToolApi, decision: Decision) {
+    const outcome = yield* ctx.interactions.request(Approval, {
+      conversationID: api.conversationID,
+      taskID: api.taskID,
+      callID: call.callID,
+      tool: call.name,
+      args: call.args,
+      access: call.permission.access,
+      subjects: call.permission.subjects,
+      reasons: decision.reasons,
+      grants: decision.grants
+    }, { sessionID: api.sessionID })
+    switch (outcome.type) {
+      case "answered":
+        return yield* answered(namespace, call, api, decision, outcome.response)
+      case "declined":
+        return declined(undefined)
+      case "expired":
+        return expired(decision)
+      case "unattended":
+        return unattended(decision)
+    }
+  })
+
+  const gate = Effect.fn("permissions.gate")(function*(call: HookToolCall, api: BeforeToolApi) {
+    const first = yield* decideNow(call, api)
+    if (first.verdict === "deny") return deniedByRule(first)
+    if (first.verdict === "allow") return undefined
+    const remembered = Schema.decodeUnknownOption(Memo)(yield* api.memo(memoName(call)))
+    if (Option.isSome(remembered)) {
+      return remembered.value.allowed ? undefined : declined(remembered.value.message ?? undefined)
+    }
+    // Durable before the dialog: who attaches meanwhile sees what the call waits for, and the hook's time limit ends here.
+    yield* api.waiting
+    return yield* inTurn(api.sessionID, Effect.gen(function*() {
+      const now = yield* decideNow(call, api)
+      return now.verdict === "allow" ? undefined : now.verdict === "deny" ? deniedByRule(now) : yield* ask(call, api, now)
+    }))
+  })
+
+  yield* ctx.hooks(namespace, "tool", { beforeTool: gate }, { gate: true })
+
+  const hidden = deniedAccesses(rules.rules)
+  if (hidden.length > 0) {
+    yield* ctx.tool.transform((draft) => {
+      for (const name of hidden) draft.remove(name)
+    })
+  }
+})
+
+/** Keeps an answer: the grant first, so that a crash in between asks nobody again. */
+const answered = (
+  namespace: Namespace,
+  call: HookToolCall,
+  api: BeforeToolApi,
+  decision: Decision,
+  response: ApprovalResponse
+): Effect.Effect<BeforeToolDecision | undefined, { readonly message: string }> =>
+  Effect.gen(function*() {
+    if (response.decision === "session" && decision.grants.length > 0) {
+      yield* namespace.update(api.conversationID, (draft) => {
+        const grants = Array.isArray(draft.grants) ? draft.grants as ReadonlyArray<JsonValue> : []
+        draft.grants = [...grants, ...decision.grants.filter((grant) => !grants.includes(grant))]
+      })
+    }
+    const memo = { allowed: response.decision !== "deny", message: response.message ?? null }
+    const kept = Schema.decodeUnknownOption(Memo)(yield* api.memo(memoName(call), memo))
+    const winner = Option.getOrElse(kept, () => memo)
+    return winner.allowed ? undefined : declined(winner.message ?? undefined)
+  })
+
+export default session
