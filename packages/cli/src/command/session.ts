@@ -1,5 +1,124 @@
-import { Exit, exitCode } from "../exit.ts"
-const notYet = async (): Promise<number> => {
-  throw new Exit(exitCode.usage, "not built yet")
+/** `bezel session …`: what can be done with sessions that nobody has to open for it. */
+import { resolveLocation } from "@bezel/core/location"
+import { type SessionMessage, type SessionRecord, SessionStore } from "@bezel/core/session"
+import * as Effect from "effect/Effect"
+import type { Environment, Execute } from "../arguments/command.ts"
+import type { Option } from "../arguments/option.ts"
+import { exitCode } from "../exit.ts"
+import { globalLayer } from "../host/global.ts"
+import { runProcess } from "../host/process.ts"
+import { callTitle, oneLine, printable } from "../run/text.ts"
+
+type Flag = Option<boolean>
+type Text = Option<string | null>
+
+/** Text of others: safe on a terminal, as it is in a pipe. */
+const shown = (text: string): string => process.stdout.isTTY ? printable(text) : text
+
+const withSessions = (
+  environment: Environment,
+  effect: Effect.Effect<number, unknown, SessionStore>
+): Promise<number> => runProcess(Effect.scoped(Effect.provide(effect, globalLayer({ environment, trust: false }))))
+
+export const sessionList: Execute<{ readonly all: Flag; readonly dir: Text; readonly json: Flag }> = (
+  options,
+  _,
+  environment
+) =>
+  withSessions(
+    environment,
+    Effect.gen(function*() {
+      const store = yield* SessionStore
+      const location = options.all ? {} : { location: yield* resolveLocation(options.dir ?? process.cwd()) }
+      let cursor: string | null = null
+      do {
+        const page: { readonly sessions: ReadonlyArray<SessionRecord>; readonly cursor: string | null } = yield* store
+          .list({
+            ...location,
+            parentID: null,
+            limit: 200,
+            ...(cursor === null ? {} : { cursor })
+          })
+        for (const record of page.sessions) {
+          process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : listLine(record, options.all))
+        }
+        cursor = page.cursor
+      } while (cursor !== null)
+      return exitCode.answered
+    })
+  )
+
+function listLine(record: SessionRecord, withFolder: boolean): string {
+  const when = new Date(record.updatedAt).toISOString().slice(0, 16).replace("T", " ")
+  const title = record.title === "" ? "(no title)" : oneLine(record.title, 80)
+  return `${record.id}  ${when}  ${shown(title)}${withFolder ? `  ${shown(record.location.directory)}` : ""}\n`
 }
-export { notYet as sessionExport, notYet as sessionList, notYet as sessionRemove, notYet as sessionShow }
+
+/** Every message of a session, oldest first, a page at a time. */
+const eachMessage = (sessionID: string, visit: (message: SessionMessage) => void) =>
+  Effect.gen(function*() {
+    const store = yield* SessionStore
+    const pages: Array<ReadonlyArray<SessionMessage>> = []
+    let cursor: string | null = null
+    do {
+      const page: { readonly messages: ReadonlyArray<SessionMessage>; readonly cursor: string | null } = yield* store
+        .messages(sessionID, {
+          limit: 1_000,
+          ...(cursor === null ? {} : { cursor })
+        })
+      pages.push(page.messages)
+      cursor = page.cursor
+    } while (cursor !== null)
+    for (const page of pages.reverse()) for (const message of page) visit(message)
+  })
+
+export const sessionShow: Execute<{ readonly json: Flag }> = (options, [id = ""], environment) =>
+  withSessions(
+    environment,
+    Effect.gen(function*() {
+      yield* eachMessage(id, (message) => {
+        process.stdout.write(options.json ? `${JSON.stringify(message)}\n` : shown(transcriptText(message)))
+      })
+      return exitCode.answered
+    })
+  )
+
+/** A message as a person reads it; results of tools are left to `--json`. */
+function transcriptText(message: SessionMessage): string {
+  const lines: Array<string> = []
+  for (const { content, role } of message.model ?? []) {
+    if (typeof content === "string") continue
+    for (const part of content) {
+      if (part.type === "text") lines.push(role === "user" ? part.text.replace(/^/gm, "> ") : part.text)
+      if (part.type === "tool-call") lines.push(`* ${callTitle(part.name, part.params, 100)}`)
+      if (part.type === "file") lines.push(`[${part.fileName ?? part.mediaType}]`)
+    }
+  }
+  return lines.length === 0 ? "" : `${lines.join("\n")}\n\n`
+}
+
+export const sessionExport: Execute<{}> = (_, [id = ""], environment) =>
+  withSessions(
+    environment,
+    Effect.gen(function*() {
+      const store = yield* SessionStore
+      const record = yield* store.get(id)
+      const messages: Array<SessionMessage> = []
+      yield* eachMessage(id, (message) => messages.push(message))
+      process.stdout.write(
+        `${JSON.stringify({ format: "bezel.session", version: 1, session: record, messages }, null, 2)}\n`
+      )
+      return exitCode.answered
+    })
+  )
+
+export const sessionRemove: Execute<{}> = (_, ids, environment) =>
+  withSessions(
+    environment,
+    Effect.gen(function*() {
+      const store = yield* SessionStore
+      for (const id of ids) yield* store.get(id)
+      for (const id of ids) yield* store.remove(id)
+      return exitCode.answered
+    })
+  )

@@ -1,0 +1,39 @@
+/**
+ * The global tier of the `bezel` process: folders, settings, sessions. What needs no location is answered with this alone.
+ */
+import { SessionStore } from "@bezel/core/session"
+import { AppPaths, Settings, Trust } from "@bezel/core/settings"
+import { SessionStorage } from "@bezel/core/storage"
+import { builtinSettingsKeys } from "@bezel/plugins/settings"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Environment } from "../arguments/command.ts"
+import { logLayer } from "./log.ts"
+
+export interface GlobalOptions {
+  readonly environment: Environment
+  /** Every project counts as trusted, for this run. */
+  readonly trust: boolean
+}
+
+/** Folders, trust and settings. */
+export const settingsLayer = ({ environment, trust }: GlobalOptions) =>
+  Settings.layer({ keys: builtinSettingsKeys, overrides: environment.set, trust }).pipe(
+    Layer.provideMerge(Trust.layer),
+    Layer.provideMerge(AppPaths.layer)
+  )
+
+/** The sessions of this user, in the data folder. */
+export const sessionsLayer = ({ environment }: GlobalOptions) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const { data } = yield* AppPaths
+    return SessionStore.layer({ directory: data, version: environment.version }).pipe(
+      Layer.provideMerge(SessionStorage.layer({ directory: data }))
+    )
+  }))
+
+/** All of it, with the log. */
+export const globalLayer = (options: GlobalOptions) =>
+  Layer.mergeAll(sessionsLayer(options), logLayer({ verbose: options.environment.verbose })).pipe(
+    Layer.provideMerge(settingsLayer(options))
+  )

@@ -1,0 +1,69 @@
+/**
+ * Runs a command's effect as this process: signals reach it, its failure becomes one line, its end closes everything.
+ *
+ * A first SIGINT is the command's (`onInterrupt`, or the end of the effect), a second one ends the process after what was
+ * started has been taken down; SIGTERM and SIGHUP end the effect at once. Closing marks nothing: what was running can be
+ * continued.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { Exit as CommandExit, exitCode } from "../exit.ts"
+
+/** How long finalizers may take once the process has to end. */
+const closingLimitMillis = 5_000
+
+export interface ProcessOptions {
+  /** What a first SIGINT does; without it the effect is interrupted. */
+  readonly onInterrupt?: () => void
+}
+
+const signalCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+/** The effect's value, or the code of the signal that ended it. Failures that are no `Exit` of the command become one. */
+export async function runProcess(
+  effect: Effect.Effect<number, unknown>,
+  options: ProcessOptions = {}
+): Promise<number> {
+  const fiber = Effect.runFork(effect)
+  let ending: number | null = null
+  let interrupts = 0
+  const end = (code: number) => {
+    ending = code
+    setTimeout(() => process.exit(code), closingLimitMillis).unref()
+    Effect.runFork(Fiber.interrupt(fiber))
+  }
+  const onSignal = (signal: keyof typeof signalCodes) => () => {
+    if (ending !== null && signal !== "SIGINT") return
+    if (signal === "SIGINT" && interrupts++ === 0 && options.onInterrupt !== undefined) return options.onInterrupt()
+    if (ending === null) end(signalCodes[signal])
+  }
+  const handlers = { SIGINT: onSignal("SIGINT"), SIGTERM: onSignal("SIGTERM"), SIGHUP: onSignal("SIGHUP") }
+  process.on("SIGINT", handlers.SIGINT).on("SIGTERM", handlers.SIGTERM).on("SIGHUP", handlers.SIGHUP)
+  try {
+    const exit = await Effect.runPromise(Fiber.await(fiber))
+    if (ending !== null) return ending
+    if (Exit.isSuccess(exit)) return exit.value
+    throw commandExit(exit.cause)
+  } finally {
+    process.off("SIGINT", handlers.SIGINT).off("SIGTERM", handlers.SIGTERM).off("SIGHUP", handlers.SIGHUP)
+  }
+}
+
+/** Settings that are wrong end with the code of usage; what else fails, with 1. */
+const usageTags: ReadonlySet<string> = new Set([
+  "SettingsError",
+  "LocationUnavailable",
+  "ManifestError",
+  "UnknownSession",
+  "InvalidCursor"
+])
+
+function commandExit(cause: Cause.Cause<unknown>): CommandExit {
+  const error = Cause.squash(cause)
+  if (error instanceof CommandExit) return error
+  const tag = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : ""
+  const message = error instanceof Error && error.message !== "" ? error.message : String(error)
+  return new CommandExit(usageTags.has(tag) ? exitCode.usage : exitCode.failed, message.replace(/\s*\n\s*/g, " "))
+}

@@ -1,0 +1,218 @@
+/**
+ * One prompt in one location: finds or makes the session, sends the prompt, follows the conversation to the end of it.
+ *
+ * `stop` ends the turn durably (every call gets its result, the session can be continued) and then decides the exit code.
+ * What goes wrong before a turn came about is an `Exit` with code 2 where the person can mend it, 1 otherwise.
+ */
+import type { Conversation, Envelope, InputOutcome } from "@bezel/core/harness"
+import type { LocationRef } from "@bezel/core/location"
+import type { ModelRef } from "@bezel/core/model"
+import type { ModelSource } from "@bezel/core/model"
+import type { OpenSession, SessionRuntimeHost, SessionStoreShape } from "@bezel/core/session"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { Exit, type ExitCode, exitCode, worst } from "../exit.ts"
+import { Follower } from "./follow.ts"
+import type { RunOutput, RunResult } from "./output.ts"
+import type { ReadPrompt } from "./prompt.ts"
+
+export interface RunRequest {
+  readonly prompt: ReadPrompt
+  readonly session: { readonly type: "new" } | { readonly type: "latest" } | {
+    readonly type: "id"
+    readonly id: string
+  }
+  /** Entry to fork at, or `latest`. */
+  readonly fork: string | null
+  readonly model: ModelRef | null
+  readonly title: string | null
+}
+
+/** Why a run is ended from outside. */
+export type Stop = "timeout" | "interrupted"
+
+export interface RunPlace {
+  readonly location: LocationRef
+  readonly store: SessionStoreShape
+  readonly runtime: SessionRuntimeHost
+  readonly models: ModelSource
+}
+
+export interface RunEnd {
+  readonly code: ExitCode
+  readonly result: RunResult
+}
+
+/** How long an interrupted turn may take to end in order. */
+const stopLimit = "10 seconds"
+
+const usage = (message: string) => new Exit(exitCode.usage, message)
+const failed = (error: { readonly message: string }) => new Exit(exitCode.failed, error.message)
+
+export const runTurn = (
+  place: RunPlace,
+  request: RunRequest,
+  output: RunOutput,
+  stop: Deferred.Deferred<Stop>
+): Effect.Effect<RunEnd, Exit, Scope.Scope> =>
+  Effect.gen(function*() {
+    // What a model is called wrongly is told before anything is written.
+    if (request.model !== null) {
+      yield* Effect.mapError(place.models.resolve(request.model), (error) => usage(error.message))
+    }
+    const sessionID = yield* findSession(place, request, output)
+    const session = yield* Effect.mapError(place.runtime.open(sessionID), (error) =>
+      error._tag === "SessionLocationMismatch" || error._tag === "UnknownSession"
+        ? usage(error.message)
+        : failed(error))
+    output.session(sessionID)
+    const conversation = yield* conversationOf(place, request, session)
+    if (request.model === null) {
+      const { view } = yield* Effect.mapError(conversation.snapshot, failed)
+      yield* Effect.mapError(place.models.resolve(view.config.model), (error) =>
+        error.kind === "unknown_model" ? usage(error.message) : failed(error))
+    } else {
+      yield* Effect.mapError(conversation.configure({ model: request.model }), failed)
+    }
+    return yield* Effect.mapError(follow(place, request, output, stop, session, conversation), failed)
+  })
+
+/** The id of the session to go on with, or of a new one. */
+const findSession = (place: RunPlace, request: RunRequest, output: RunOutput): Effect.Effect<string, Exit> =>
+  Effect.gen(function*() {
+    const { location, store } = place
+    const wanted = request.session
+    if (wanted.type === "id") {
+      const record = yield* Effect.mapError(
+        store.get(wanted.id),
+        (error) => error._tag === "UnknownSession" ? usage(error.message) : failed(error)
+      )
+      if (request.title !== null) yield* Effect.mapError(store.rename(record.id, request.title), failed)
+      return record.id
+    }
+    if (wanted.type === "latest") {
+      const page = yield* Effect.mapError(store.list({ location, parentID: null, archived: false, limit: 1 }), failed)
+      const [latest] = page.sessions
+      if (latest !== undefined) {
+        if (request.title !== null) yield* Effect.mapError(store.rename(latest.id, request.title), failed)
+        return latest.id
+      }
+      if (request.fork !== null) {
+        return yield* Effect.fail(usage(`there is no session in ${location.directory} to fork`))
+      }
+      output.notice(`there is no session in ${location.directory} yet; this is a new one`)
+    }
+    const created = yield* Effect.mapError(
+      store.create({ location, model: request.model, title: request.title ?? titleOf(request.prompt.text) }),
+      failed
+    )
+    return created.id
+  })
+
+/** A new session is named after the beginning of what was asked first. */
+const titleOf = (text: string): string => {
+  const line = text.replace(/\s+/g, " ").trim()
+  const points = [...line]
+  return points.length > 80 ? points.slice(0, 79).join("") + "…" : line
+}
+
+const conversationOf = (
+  place: RunPlace,
+  request: RunRequest,
+  session: OpenSession
+): Effect.Effect<Conversation, Exit> =>
+  Effect.gen(function*() {
+    if (request.fork === null) return session.main
+    const { view } = yield* Effect.mapError(session.main.snapshot, failed)
+    const at = request.fork === "latest" ? view.entries.at(-1)?.id : request.fork
+    if (at === undefined) return yield* Effect.fail(usage("--fork: the session has no entry to fork at"))
+    const id = yield* Effect.mapError(place.runtime.fork(session.identity.sessionID, at), (error) =>
+      usage(`--fork: ${error.message}`))
+    const forked = yield* Effect.mapError(session.conversation(id), failed)
+    return forked ?? (yield* Effect.fail(failed({ message: `The forked conversation ${id} cannot be opened.` })))
+  })
+
+const endsInput = (envelope: Envelope, inputID: string): boolean =>
+  envelope.events.some((event) =>
+    (event.type === "turn.ended" && Array.isArray(event.inputs) && event.inputs.includes(inputID)) ||
+    (event.type === "input.aborted" && event.id === inputID)
+  )
+
+const follow = (
+  place: RunPlace,
+  request: RunRequest,
+  output: RunOutput,
+  stop: Deferred.Deferred<Stop>,
+  session: OpenSession,
+  conversation: Conversation
+) =>
+  Effect.gen(function*() {
+    const { sessionID } = session.identity
+    const watch = yield* conversation.watch
+    const follower = new Follower(watch.view)
+    let unattended = false
+    const { inputID } = yield* place.runtime.prompt({
+      sessionID,
+      prompt: request.prompt,
+      ...(conversation.id === session.main.id ? {} : { conversationID: conversation.id })
+    })
+    const handle = yield* conversation.input(inputID)
+    const reading = watch.envelopes.pipe(
+      Stream.takeUntil((envelope) => endsInput(envelope, inputID)),
+      Stream.runForEach((envelope) =>
+        Effect.sync(() => {
+          unattended ||= envelope.events.some((event) => event.type === "tool.finished" && event.code === "unattended")
+          output.step(follower.next(envelope))
+        })
+      )
+    )
+    const outcome: Effect.Effect<InputOutcome, { readonly message: string }> = Effect.andThen(
+      reading,
+      handle === null ? Effect.fail({ message: "The prompt was lost; send it again." }) : handle.wait
+    )
+    const stopped = Effect.gen(function*() {
+      const why = yield* Deferred.await(stop)
+      yield* Effect.ignore(handle === null ? Effect.void : handle.abort)
+      yield* Effect.ignore(conversation.abort(why))
+      // The outcome arrives by itself now; this is for a turn that does not let go.
+      yield* Effect.sleep(stopLimit)
+      return { status: "unanswered", reason: "aborted", error: null } satisfies InputOutcome
+    })
+    const ended: InputOutcome = yield* Effect.raceFirst(outcome, stopped)
+    const why = yield* Effect.map(Deferred.poll(stop), Option.isSome).pipe(
+      Effect.flatMap((isStopped) =>
+        isStopped ? Effect.map(Deferred.await(stop), (reason): Stop | null => reason) : Effect.succeed(null)
+      )
+    )
+    // Totals are written when the work has settled; a session that is closed before would be listed as active.
+    yield* Effect.timeoutOption(place.runtime.settled, "2 seconds")
+    const result = resultOf(ended, why, sessionID)
+    const codes: Array<ExitCode> = [result.status === "done" ? exitCode.answered : exitCode.failed]
+    if (result.status !== "done" && why !== null) {
+      codes.push(why === "timeout" ? exitCode.timeout : exitCode.interrupted)
+    }
+    if (unattended) codes.push(exitCode.unattended)
+    output.result(result, follower.view)
+    return { code: worst(codes), result }
+  })
+
+function resultOf(outcome: InputOutcome, why: Stop | null, sessionID: string): RunResult {
+  if (outcome.status === "done") return { status: "done", reason: null, message: null, text: outcome.text, sessionID }
+  const unanswered = (reason: string, message: string): RunResult => ({
+    status: "unanswered",
+    reason,
+    message,
+    text: "",
+    sessionID
+  })
+  if (why === "timeout") {
+    return unanswered("timeout", `stopped after the time limit; bezel run --continue goes on (session ${sessionID})`)
+  }
+  if (why === "interrupted") {
+    return unanswered("interrupted", `interrupted; bezel run --continue goes on (session ${sessionID})`)
+  }
+  return unanswered(outcome.reason, outcome.error?.message ?? `the turn ended without an answer (${outcome.reason})`)
+}

@@ -1,0 +1,67 @@
+import { spawnSync } from "node:child_process"
+import { symlinkSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { makeHome, root } from "./command.ts"
+
+const version = /^\d+\.\d+\.\d+\n$/
+
+describe("bin/bezel", () => {
+  it("prints its version, from any folder and through a symbolic link", async () => {
+    const home = makeHome()
+    const link = join(home.folder, "link")
+    symlinkSync(join(root, "bin/bezel"), link)
+    const relative = join(home.folder, "relative")
+    symlinkSync("link", relative)
+    for (const command of [join(root, "bin/bezel"), link, relative]) {
+      const { status, stderr, stdout } = spawnSync(command, ["--version"], { cwd: home.work, encoding: "utf8" })
+      expect({ status, stderr, stdout }).toEqual({ status: 0, stderr: "", stdout: expect.stringMatching(version) })
+    }
+  })
+
+  it("runs the source with BEZEL_SOURCE=1, with the same result", async () => {
+    const { code, stdout } = await makeHome().run(["--version"], { env: { BEZEL_SOURCE: "1" } })
+    expect([code, version.test(stdout)]).toEqual([0, true])
+  })
+
+  it("replaces the shell, so a signal to it reaches the program", async () => {
+    const home = makeHome()
+    const running = home.start(["run", "run sleep 30", "--yes", "--json"])
+    await running.seen(/tool\.started/)
+    running.process.kill("SIGINT")
+    expect((await running.ended).code).toBe(130)
+  })
+
+  it("prints help on stdout, for every command, with examples", async () => {
+    const home = makeHome()
+    for (const command of [[], ["run"], ["session"], ["session", "list"], ["doctor"]]) {
+      const { code, stderr, stdout } = await home.run([...command, "--help"])
+      expect([code, stderr, stdout.includes("Examples:")]).toEqual([0, "", true])
+    }
+  })
+})
+
+describe("a wrong command line ends with 2 and one line that names the fault", () => {
+  it.each([
+    [["run", "--modle", "x"], "bezel: bezel run has no option --modle; did you mean --model?\n"],
+    [["sessoin", "list"], "bezel: there is no command bezel sessoin; did you mean bezel session?\n"],
+    [["run", "--timeout", "soon", "hi"], 'bezel: --timeout takes a number over 0, not "soon"\n'],
+    [["serve"], "bezel serve is not built yet in version 0.1.0\n"],
+    [["acp"], "bezel acp is not built yet in version 0.1.0\n"],
+    [["session", "import", "x.json"], "bezel session import is not built yet in version 0.1.0\n"]
+  ])("%j", async (argv, stderr) => {
+    expect(await makeHome().run(argv)).toMatchObject({ code: 2, stdout: "", stderr })
+  })
+
+  it("also a folder that is not there, and a run without a prompt", async () => {
+    const home = makeHome()
+    expect(await home.run(["run", "--dir", "nowhere", "hi"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^bezel: there is no folder .*nowhere.*\n$/)
+    })
+    expect(await home.run(["run"], { stdin: "  \n" })).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^bezel: .*prompt.*\n$/)
+    })
+  })
+})
