@@ -1,0 +1,235 @@
+/**
+ * What one connected client can see: which instance an address means for it, and its live subscriptions.
+ *
+ * A subscription follows its address: when the instance behind it changes, by a reload, another session or a provider that
+ * comes or goes, the client gets a fresh snapshot or is told that nobody is there. All of it happens in synchronous steps,
+ * so a snapshot and its place in the stream are one. Each subscription has an outbox of its own.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type { JsonValue } from "../json/index.ts"
+import { eventFeed, isStateCell, jsonCodec, ServiceError, wireOperations } from "../service/index.ts"
+import type { Instance, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
+import { Outbox } from "./outbox.ts"
+import { notAttached, unknownService } from "./refusals.ts"
+import type { Item, Watch } from "./wire.ts"
+
+export interface Address {
+  readonly service: string
+  readonly key?: string
+  readonly generation?: number
+  readonly session?: string
+}
+
+/** A live subscription: looks again whenever the directory or the selection has changed. */
+interface Follow {
+  readonly outbox: Outbox<Item>
+  readonly refresh: () => void
+  readonly end: () => void
+}
+
+export class ClientView {
+  private readonly directory: ServiceDirectoryShape
+  private readonly queueLimit: number
+  private readonly follows = new Set<Follow>()
+  private readonly interactions = new Outbox<Item>(Number.POSITIVE_INFINITY, null)
+  private readonly unwatch: () => void
+  private selected: string | null = null
+
+  constructor(directory: ServiceDirectoryShape, queueLimit: number) {
+    this.directory = directory
+    this.queueLimit = queueLimit
+    this.unwatch = directory.watch(() => this.refresh())
+  }
+
+  /** The session that the client shows. */
+  get session(): string | null {
+    return this.selected
+  }
+
+  select(session: string | null): void {
+    this.selected = session
+    this.refresh()
+  }
+
+  interaction(item: Item): void {
+    this.interactions.push(item)
+  }
+
+  /** The instance that an address means for this client, or why there is none. */
+  resolve(address: Address): Instance | ServiceError {
+    if (address.session !== undefined && address.session !== this.selected) return notAttached(address.session)
+    const declared = this.directory.declared(address.service)
+    if (declared === undefined) return unknownService(address.service)
+    const instance = this.directory.lookup({
+      service: address.service,
+      key: address.key ?? null,
+      session: this.selected
+    })
+    if (address.generation !== undefined && instance?.generation !== address.generation) {
+      return new ServiceError({
+        code: "stale_reference",
+        message: `This instance of service "${address.service}" has ended; look for its successor.`
+      })
+    }
+    if (instance !== undefined) return instance
+    return new ServiceError({
+      code: "unavailable",
+      message: declared.perSession && this.selected === null
+        ? `Service "${address.service}" belongs to a session, and none is selected.`
+        : `Nobody provides service "${address.service}" at the moment.`
+    })
+  }
+
+  watch(watch: Watch): Stream.Stream<Item> {
+    if (watch.type === "interactions") return this.interactions.stream
+    return Stream.unwrap(
+      Effect.map(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const follow = this.follow(watch)
+            this.follows.add(follow)
+            return follow
+          }),
+          (follow) =>
+            Effect.sync(() => {
+              this.follows.delete(follow)
+              follow.end()
+            })
+        ),
+        (follow) => follow.outbox.stream
+      )
+    )
+  }
+
+  close(): void {
+    this.unwatch()
+    for (const follow of this.follows) follow.end()
+    this.follows.clear()
+  }
+
+  private refresh(): void {
+    for (const follow of this.follows) follow.refresh()
+  }
+
+  private follow(watch: Exclude<Watch, { readonly type: "interactions" }>): Follow {
+    switch (watch.type) {
+      case "states":
+        return this.followInstance(watch, null)
+      case "events":
+        return this.followInstance(watch, watch.member)
+      case "instances":
+        return this.followKeys(watch.service)
+    }
+  }
+
+  /** The states of an instance, or one of its event sources. */
+  private followInstance(address: Address, source: string | null): Follow {
+    let current: Instance | null | undefined
+    let absence: string | undefined
+    let detach: ReadonlyArray<() => void> = []
+    const outbox = new Outbox<Item>(
+      this.queueLimit,
+      source === null
+        ? () => [current ? snapshot(current) : { type: "absent", reason: this.absenceReason(address) }]
+        : null
+    )
+    const end = () => {
+      for (const stop of detach) stop()
+      detach = []
+    }
+    const refresh = () => {
+      const found = this.resolve(address)
+      const next = found instanceof ServiceError ? null : found
+      const reason = next === null ? this.absenceReason(address) : undefined
+      if (next === current && reason === absence) return
+      end()
+      absence = reason
+      current = next
+      if (source === null) {
+        if (next !== null) detach = followStates(next, outbox)
+        outbox.reset()
+      } else if (next !== null) detach = followEvents(next, source, outbox)
+    }
+    refresh()
+    return { outbox, refresh, end }
+  }
+
+  private absenceReason(address: Address): "detached" | "unavailable" {
+    const declared = this.directory.declared(address.service)
+    return declared?.perSession === true && this.selected === null ? "detached" : "unavailable"
+  }
+
+  private followKeys(service: string): Follow {
+    let seen = ""
+    const live = () =>
+      this.directory.keyed(service, this.selected).flatMap((instance) =>
+        instance.key === null ? [] : [{ key: instance.key, generation: instance.generation, session: instance.session }]
+      )
+    const outbox = new Outbox<Item>(1, () => [{ type: "instances", live: live() }])
+    const refresh = () => {
+      const now = JSON.stringify(live())
+      if (now === seen) return
+      seen = now
+      outbox.reset()
+    }
+    refresh()
+    return { outbox, refresh, end: () => {} }
+  }
+}
+
+const statesOf = (token: RemoteService.Any) => Object.entries(token.contract.state ?? {})
+
+/** Everything that the instance's states are now. One that its token cannot express makes the instance absent. */
+const snapshot = (instance: Instance): Item => {
+  const states: { [member: string]: { readonly sequence: number; readonly value: JsonValue } } = {}
+  for (const [name, schema] of statesOf(instance.token)) {
+    const cell: unknown = Reflect.get(instance.implementation, name)
+    if (!isStateCell(cell)) return { type: "absent", reason: "unavailable" }
+    const encoded = jsonCodec(schema).encode(cell.value)
+    if (Exit.isFailure(encoded)) return { type: "absent", reason: "unavailable" }
+    states[name] = { sequence: cell.sequence, value: encoded.value }
+  }
+  return { type: "snapshot", instance: instance.generation, session: instance.session, states }
+}
+
+const followStates = (instance: Instance, outbox: Outbox<Item>): ReadonlyArray<() => void> =>
+  statesOf(instance.token).flatMap(([member, schema]) => {
+    const cell: unknown = Reflect.get(instance.implementation, member)
+    if (!isStateCell(cell)) return []
+    return [
+      cell.feed.subscribe((delivery) => {
+        const operations = wireOperations(schema, cell, delivery)
+        // A value that the token cannot express: the snapshot says so.
+        if (operations === null) return outbox.reset()
+        outbox.push({
+          type: "delta",
+          instance: instance.generation,
+          member,
+          sequence: delivery.sequence,
+          operations,
+          ...(delivery.cause === null ? {} : { cause: delivery.cause })
+        })
+      })
+    ]
+  })
+
+const followEvents = (instance: Instance, member: string, outbox: Outbox<Item>): ReadonlyArray<() => void> => {
+  const feed = eventFeed(Reflect.get(instance.implementation, member))
+  const schema = instance.token.contract.events?.[member]
+  if (feed === undefined || schema === undefined) return []
+  const codec = jsonCodec(schema)
+  return [
+    feed.subscribe((delivery) => {
+      const encoded = codec.encode(delivery.value)
+      if (Exit.isFailure(encoded)) return
+      outbox.push({
+        type: "event",
+        sequence: delivery.sequence,
+        value: encoded.value,
+        ...(delivery.cause === null ? {} : { cause: delivery.cause })
+      })
+    })
+  ]
+}

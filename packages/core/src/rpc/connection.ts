@@ -1,0 +1,278 @@
+/**
+ * A client's connection to a host: facades, the session that is shown, and the person's side of interactions.
+ *
+ * It reconnects by itself, with growing delays. While it is down, facades keep their last values as stale and calls fail
+ * with `disconnected`; nothing queues and nothing is repeated. Back again, values are replaced from fresh snapshots and
+ * open requests are offered anew. Everything ends with the scope that made it.
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Tracer from "effect/Tracer"
+import { MutableRemoteState, ServiceError } from "../service/index.ts"
+import type { Facade, Interaction, RemoteService, RemoteState } from "../service/index.ts"
+import { Asking } from "./asking.ts"
+import type { Fork } from "./demand.ts"
+import { FacadeEntry } from "./facade.ts"
+import type { FacadeAddress, Host } from "./facade.ts"
+import { disconnected, makeLink } from "./link.ts"
+import type { Link } from "./link.ts"
+import type { Transport } from "./transport.ts"
+import { Catalogue, decoding, Hello } from "./wire.ts"
+import type { Item } from "./wire.ts"
+
+const ConnectionStatus = Schema.Struct({ status: Schema.Literals(["connecting", "connected", "disconnected"]) })
+export type ConnectionStatus = typeof ConnectionStatus.Type
+
+export interface ConnectionOptions {
+  /** Opens a transport; it is closed when its scope ends. Called again after each loss. */
+  readonly connect: Effect.Effect<Transport, ServiceError, Scope.Scope>
+  /** What this client is, for people. */
+  readonly label: string
+  /** First and longest delay between attempts: 100 milliseconds and 5 seconds if left out. */
+  readonly retry?: { readonly first: Duration.Input; readonly longest: Duration.Input }
+  /** How long a subscription stays open after its last user left: 30 seconds if left out. */
+  readonly idle?: Duration.Input
+}
+
+export interface ConnectionShape {
+  readonly state: RemoteState<ConnectionStatus>
+  /** The session that is shown; facades of session services are of this one. */
+  readonly session: RemoteState<string | null>
+  /** Attaches to a session and shows it; null leaves it. */
+  readonly select: (sessionID: string | null) => Effect.Effect<void, ServiceError>
+  /**
+   * The facade of a service: the same object for every user in the process. The scope is the demand: while one is open,
+   * the states of the service are followed.
+   */
+  readonly use: <S extends RemoteService.Any>(
+    token: S,
+    options?: { readonly key?: string }
+  ) => Effect.Effect<Facade<S>, never, Scope.Scope>
+  /**
+   * Runs one effect per live instance of a keyed service, those already open included, and interrupts it when that
+   * instance closes. A key that is used again is another instance.
+   */
+  readonly observe: <S extends RemoteService.Any>(
+    token: S,
+    effect: (instance: Facade<S>, key: string) => Effect.Effect<void, unknown, Scope.Scope>
+  ) => Effect.Effect<void, never, Scope.Scope>
+  readonly interactions: {
+    /** Handles an interaction for the length of the scope. A failure of the handler hands the request on. */
+    readonly handle: <Q, R>(
+      interaction: Interaction<Q, R>,
+      handler: (request: Q) => Effect.Effect<R | "declined", unknown, Scope.Scope>
+    ) => Effect.Effect<void, never, Scope.Scope>
+  }
+  /** Ids of the services that the host has. */
+  readonly catalogue: Effect.Effect<ReadonlyArray<string>, ServiceError>
+  /** Closes the transport that is open now; a new one is opened as after any loss. */
+  readonly drop: Effect.Effect<void>
+}
+
+const decodeHello = decoding(Hello, "invalid_result", "The host's greeting is malformed")
+const decodeCatalogue = decoding(Catalogue, "invalid_result", "The host's catalogue is malformed")
+
+export class Connection extends Context.Service<Connection, ConnectionShape>()("bezel/rpc/Connection") {
+  static readonly make = (options: ConnectionOptions): Effect.Effect<ConnectionShape, never, Scope.Scope> =>
+    Effect.gen(function*() {
+      const scope = yield* Effect.scope
+      const context = yield* Effect.context<never>()
+      const connection = new ClientConnection(options, forkInto(scope, Context.omit(Tracer.ParentSpan)(context)))
+      connection.start()
+      return connection
+    })
+
+  static readonly layer = (options: ConnectionOptions): Layer.Layer<Connection> =>
+    Layer.effect(Connection, Connection.make(options))
+}
+
+const forkInto = (scope: Scope.Scope, context: Context.Context<never>): Fork => {
+  const run = Effect.runForkWith(context)
+  const own = Fiber.runIn(scope)
+  return (effect) => own(run(effect))
+}
+
+class ClientConnection implements ConnectionShape {
+  readonly state = MutableRemoteState.makeUnsafe(ConnectionStatus, { status: "connecting" })
+  readonly session = MutableRemoteState.makeUnsafe(Schema.NullOr(Schema.String), null)
+  readonly interactions: ConnectionShape["interactions"]
+  private readonly options: ConnectionOptions
+  private readonly fork: Fork
+  private readonly host: Host
+  private readonly asking: Asking
+  private readonly facades = new Map<string, FacadeEntry>()
+  private readonly linked = Latch.makeUnsafe(false)
+  private readonly selecting = Semaphore.makeUnsafe(1)
+  private link: Link | null = null
+  private pending: string | null = null
+  private epoch: string | null = null
+
+  constructor(options: ConnectionOptions, fork: Fork) {
+    this.options = options
+    this.fork = fork
+    const connected: Effect.Effect<Link> = Effect.suspend(() =>
+      this.link === null ? Effect.andThen(this.linked.await, connected) : Effect.succeed(this.link)
+    )
+    this.host = {
+      link: () => this.link,
+      connected,
+      session: () => this.session.value,
+      shows: (session) => session === this.session.value || session === this.pending,
+      fork,
+      idleMillis: Duration.toMillis(options.idle ?? 30_000)
+    }
+    this.asking = new Asking(fork, () => this.link)
+    this.interactions = { handle: (interaction, handler) => this.asking.handle(interaction, handler) }
+  }
+
+  start(): void {
+    this.fork(this.stayConnected)
+  }
+
+  readonly use: ConnectionShape["use"] = <S extends RemoteService.Any>(token: S, options?: { readonly key?: string }) =>
+    Effect.suspend(() => {
+      const key = options?.key
+      const entry = this.entry(token, { service: token.id, ...(key === undefined ? {} : { key }) })
+      // The erasure point of facades: an entry was made for this token.
+      return Effect.as(entry.hasStates ? entry.demand : Effect.void, entry.facade as Facade<S>)
+    })
+
+  readonly observe: ConnectionShape["observe"] = (token, effect) =>
+    Effect.gen({ self: this }, function*() {
+      const scope = yield* Effect.scope
+      const lists = yield* Queue.sliding<Extract<Item, { readonly type: "instances" }>["live"]>(1)
+      const running = new Map<string, Fiber.Fiber<unknown>>()
+      const follow = Effect.flatMap(this.host.connected, (link) =>
+        Effect.catch(
+          link.watch({ type: "instances", service: token.id }, (item) => {
+            if (item.type === "instances") Queue.offerUnsafe(lists, item.live)
+            return null
+          }),
+          (error) => error.code === "disconnected" ? Effect.void : Effect.sleep(1_000)
+        ))
+      yield* Effect.forkIn(Effect.forever(follow), scope)
+      const settle = Effect.flatMap(Queue.take(lists), (live) =>
+        Effect.suspend(() => {
+          const wanted = new Map(live.map((one) => [`${this.epoch} ${one.generation} ${one.key}`, one]))
+          const gone = [...running].filter(([id]) => !wanted.has(id))
+          for (const [id] of gone) running.delete(id)
+          return Effect.andThen(
+            Fiber.interruptAll(gone.map(([, fiber]) => fiber)),
+            Effect.forEach([...wanted].filter(([id]) => !running.has(id)), ([id, one]) => {
+              const entry = new FacadeEntry(token, { service: token.id, key: one.key, generation: one.generation }, this.host)
+              const instance = Effect.andThen(
+                entry.hasStates ? entry.demand : Effect.void,
+                effect(entry.facade as Facade<typeof token>, one.key)
+              )
+              return Effect.map(
+                Effect.forkIn(
+                  Effect.catchCause(Effect.scoped(instance), (cause) =>
+                    Effect.logWarning(`An observer of service "${token.id}" failed for "${one.key}".`, cause)),
+                  scope
+                ),
+                (fiber) => running.set(id, fiber)
+              )
+            }, { discard: true })
+          )
+        }))
+      yield* Effect.forkIn(Effect.forever(settle), scope)
+    })
+
+  readonly select: ConnectionShape["select"] = (sessionID) =>
+    // In a fiber of the connection: an interrupted caller must not leave the two sides with different selections.
+    Effect.suspend(() => {
+      const work = Semaphore.withPermits(this.selecting, 1)(Effect.suspend(() => {
+        const link = this.link
+        if (link === null) return Effect.fail(disconnected())
+        this.pending = sessionID
+        return Effect.andThen(link.control({ type: "select", session: sessionID }), this.show(sessionID)).pipe(
+          Effect.ensuring(Effect.sync(() => {
+            this.pending = null
+          }))
+        )
+      }))
+      const fiber = this.fork(Effect.exit(work))
+      return Effect.flatMap(Fiber.join(fiber), (exit) =>
+        // What was forked gives this exit.
+        (exit as Exit.Exit<void, ServiceError>))
+    })
+
+  readonly catalogue: ConnectionShape["catalogue"] = Effect.suspend(() =>
+    this.link === null ? Effect.fail(disconnected()) : this.link.control({ type: "catalogue" })
+  ).pipe(Effect.flatMap((answer) => decodeCatalogue(answer)))
+
+  readonly drop: ConnectionShape["drop"] = Effect.suspend(() => this.link?.close ?? Effect.void)
+
+  private entry(token: RemoteService.Any, address: FacadeAddress): FacadeEntry {
+    const id = JSON.stringify([address.service, address.key ?? null])
+    const known = this.facades.get(id)
+    if (known !== undefined) return known
+    const entry = new FacadeEntry(token, address, this.host)
+    this.facades.set(id, entry)
+    return entry
+  }
+
+  private show(session: string | null): Effect.Effect<void> {
+    return Effect.andThen(
+      this.session.set(session),
+      Effect.sync(() => {
+        for (const entry of this.facades.values()) entry.selected(session)
+      })
+    )
+  }
+
+  // ------------------------------------------------------------------------------------------------------- staying connected
+
+  private get stayConnected(): Effect.Effect<never> {
+    const first = Duration.toMillis(this.options.retry?.first ?? 100)
+    const longest = Duration.toMillis(this.options.retry?.longest ?? 5_000)
+    let delay = first
+    const attempt = Effect.gen({ self: this }, function*() {
+      yield* this.state.set({ status: "connecting" })
+      const link = yield* makeLink(yield* this.options.connect)
+      yield* this.greet(link)
+      delay = first
+      this.link = link
+      this.linked.openUnsafe()
+      yield* this.state.set({ status: "connected" })
+      yield* Effect.raceFirst(link.closed, Effect.andThen(this.asking.over(link), link.closed))
+    }).pipe(
+      Effect.scoped,
+      Effect.catchCause((cause) => Effect.logDebug("The connection to the host was not made or was lost.", cause)),
+      Effect.ensuring(Effect.suspend(() => {
+        this.link = null
+        this.linked.closeUnsafe()
+        return this.state.set({ status: "disconnected" })
+      })),
+      Effect.andThen(Effect.suspend(() => {
+        const wait = delay
+        delay = Math.min(delay * 2, longest)
+        return Effect.sleep(wait)
+      }))
+    )
+    return Effect.forever(attempt)
+  }
+
+  /** Says who this is and selects what was selected before. A session that is gone leaves none selected. */
+  private greet(link: Link): Effect.Effect<void, ServiceError> {
+    return Effect.gen({ self: this }, function*() {
+      const hello = yield* decodeHello(yield* link.control({ type: "hello", label: this.options.label }))
+      this.epoch = hello.epoch
+      const session = this.session.value
+      if (session === null) return
+      yield* Effect.catch(
+        link.control({ type: "select", session }),
+        (error) => error.code === "disconnected" ? Effect.fail(error) : this.show(null)
+      )
+    })
+  }
+}

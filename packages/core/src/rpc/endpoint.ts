@@ -1,0 +1,297 @@
+/**
+ * The endpoint of a host: serves its directory and its interactions to one connection after another.
+ *
+ * A connection reaches what remote tokens name, of the host and of the session it selected, and nothing else. Everything
+ * that comes in is decoded inside the handlers by the token's own schemas; everything that goes out is encoded by them.
+ * A defect becomes `internal` with an incident id that this host's log explains. Calls run on fresh fibers under the
+ * caller's trace, with the `ClientIdentity` that the transport installed. A disconnect interrupts the calls of that client
+ * and ends its subscriptions; work that a service owns goes on.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as RpcServer from "effect/rpc/RpcServer"
+import * as Stream from "effect/Stream"
+import * as Tracer from "effect/Tracer"
+import type { JsonValue } from "../json/index.ts"
+import {
+  ClientIdentity,
+  explain,
+  InteractionBroker,
+  issueOf,
+  jsonCodec,
+  refusal,
+  ServiceDirectory,
+  ServiceError
+} from "../service/index.ts"
+import type { ClientSeat, Instance, ServiceDirectoryShape } from "../service/index.ts"
+import { ClientView } from "./client-view.ts"
+import { notAttached, unknownMember, unknownService } from "./refusals.ts"
+import { serverProtocol } from "./transport.ts"
+import type { Transport } from "./transport.ts"
+import { decodeCall, decodeControl, decodeWatch, ServiceGroup, toWireError } from "./wire.ts"
+import type { Control, Item, Watch, WireError } from "./wire.ts"
+
+export interface EndpointOptions {
+  /**
+   * Whether this client may attach to the session; also the place to open it. Fails with what the client is told.
+   * Every session is refused if left out.
+   */
+  readonly attach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
+  /** Told once a client has left a session, by selecting another or by disconnecting. */
+  readonly detach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
+  /** Deliveries that may wait for one subscription before it starts again from a snapshot. 1,024 if left out. */
+  readonly queueLimit?: number
+}
+
+export interface EndpointShape {
+  /** Serves one connection until it closes or the scope does. `user` is what authentication found. */
+  readonly serve: (
+    transport: Transport,
+    client?: { readonly user?: string | null }
+  ) => Effect.Effect<void>
+  /** Who is connected. */
+  readonly clients: Effect.Effect<ReadonlyArray<ClientIdentity>>
+}
+
+export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/rpc/Endpoint") {
+  static readonly make = (
+    options: EndpointOptions = {}
+  ): Effect.Effect<EndpointShape, never, ServiceDirectory | InteractionBroker> =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory
+      const broker = yield* InteractionBroker
+      // Connections are served in this context, never in that of whoever opened the transport.
+      const context = yield* Effect.context<never>()
+      const own = Context.omit(Tracer.ParentSpan)(context)
+      const clients = new Map<string, ServedConnection>()
+      return {
+        serve: Effect.fnUntraced(function*(transport, client) {
+          const connection = yield* Effect.acquireRelease(
+            Effect.sync(() => {
+              const served = new ServedConnection(directory, options, client?.user ?? null)
+              clients.set(served.identity.id, served)
+              return served
+            }),
+            (served) =>
+              Effect.suspend(() => {
+                clients.delete(served.identity.id)
+                return served.leave
+              })
+          )
+          connection.seat = yield* broker.connect({
+            id: connection.identity.id,
+            offer: (offer) => connection.view.interaction({ type: "offer", ...offer }),
+            close: (id, reason) => connection.view.interaction({ type: "close", id, reason })
+          })
+          const handlers = yield* ServiceGroup.toHandlers({
+            call: (message) => connection.call(message),
+            watch: (message) => connection.watch(message),
+            control: (message) => connection.control(message)
+          })
+          yield* RpcServer.make(ServiceGroup, { disableFatalDefects: true, disableTracing: true }).pipe(
+            Effect.provideServiceEffect(RpcServer.Protocol, serverProtocol(transport)),
+            Effect.provideContext(handlers),
+            Effect.raceFirst(transport.closed)
+          )
+        }, (effect) => Effect.updateContext(Effect.scoped(effect), () => own)),
+        clients: Effect.sync(() => [...clients.values()].map((connection) => connection.identity))
+      }
+    })
+
+  static readonly layer = (
+    options: EndpointOptions = {}
+  ): Layer.Layer<Endpoint, never, ServiceDirectory | InteractionBroker> => Layer.effect(Endpoint, Endpoint.make(options))
+}
+
+/** One connected client, as this host sees it. */
+class ServedConnection {
+  identity: ClientIdentity
+  seat: ClientSeat | undefined
+  readonly view: ClientView
+  private readonly directory: ServiceDirectoryShape
+  private readonly options: EndpointOptions
+
+  constructor(directory: ServiceDirectoryShape, options: EndpointOptions, user: string | null) {
+    this.directory = directory
+    this.options = options
+    this.identity = { id: crypto.randomUUID(), label: "a client", user }
+    this.view = new ClientView(directory, options.queueLimit ?? 1_024)
+  }
+
+  get leave(): Effect.Effect<void> {
+    const session = this.view.session
+    this.view.close()
+    return session === null || this.options.detach === undefined ? Effect.void : this.options.detach(session, this.identity)
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- calls
+
+  call(message: unknown): Effect.Effect<JsonValue, WireError> {
+    const decoded = decodeCall(message)
+    if (Exit.isFailure(decoded)) return failed(decoded.cause)
+    const call = decoded.value
+    const found = this.view.resolve(call)
+    if (found instanceof ServiceError) return Effect.fail(toWireError(found))
+    const methods = found.token.contract.methods ?? {}
+    const method = Object.hasOwn(methods, call.member) ? methods[call.member] : undefined
+    if (method === undefined) return Effect.fail(toWireError(unknownMember(call, "method")))
+    const name = `${call.service}.${call.member}`
+    const payload = method.payload === undefined ? Exit.succeed(undefined) : jsonCodec(method.payload).decode(call.payload)
+    if (Exit.isFailure(payload)) {
+      return Effect.fail(toWireError(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(payload))))
+    }
+    return whileOpen(invoke(found, call.member, payload.value), found.closed).pipe(
+      Effect.exit,
+      Effect.flatMap((exit) => this.answer(name, method, exit)),
+      Effect.withSpan(`rpc.server ${name}`, {
+        kind: "server",
+        root: call.trace === undefined,
+        parent: call.trace === undefined ? undefined : Tracer.externalSpan(call.trace)
+      }, { captureStackTrace: false }),
+      Effect.provideService(ClientIdentity, this.identity)
+    )
+  }
+
+  private answer(
+    name: string,
+    method: { readonly success?: Parameters<typeof jsonCodec>[0]; readonly error?: Parameters<typeof jsonCodec>[0] },
+    exit: Exit.Exit<unknown, unknown>
+  ): Effect.Effect<JsonValue, WireError> {
+    if (Exit.isSuccess(exit)) {
+      if (method.success === undefined) return Effect.succeed(null)
+      const encoded = jsonCodec(method.success).encode(exit.value)
+      if (Exit.isSuccess(encoded)) return Effect.succeed(encoded.value)
+      return Effect.logError(`The result of ${name} is not what its contract says: ${explain(encoded)}.`).pipe(
+        Effect.andThen(
+          Effect.fail(toWireError(refusal("invalid_result", `The result of ${name} does not fit its contract`, issueOf(encoded))))
+        )
+      )
+    }
+    for (const reason of exit.cause.reasons) {
+      if (reason._tag !== "Fail") continue
+      const error = reason.error
+      if (method.error !== undefined) {
+        const encoded = jsonCodec(method.error).encode(error)
+        if (Exit.isSuccess(encoded)) return Effect.fail({ type: "declared", error: encoded.value })
+      }
+      if (error instanceof ServiceError) return Effect.fail(toWireError(error))
+    }
+    if (Cause.hasInterruptsOnly(exit.cause)) {
+      return Effect.fail(toWireError(new ServiceError({ code: "cancelled", message: `${name} was interrupted by its host.` })))
+    }
+    return incident(`${name} failed in a way that its contract does not name`, exit.cause)
+  }
+
+  // ------------------------------------------------------------------------------------------------------ subscriptions
+
+  watch(message: unknown): Stream.Stream<Item, WireError> {
+    const decoded = decodeWatch(message)
+    if (Exit.isFailure(decoded)) return Stream.unwrap(failed(decoded.cause))
+    const watch: Watch = decoded.value
+    const refused = this.refusal(watch)
+    if (refused !== undefined) return Stream.fail(toWireError(refused))
+    return this.view.watch(watch)
+  }
+
+  private refusal(watch: Watch): ServiceError | undefined {
+    if (watch.type === "interactions") return undefined
+    const declared = this.directory.declared(watch.service)
+    if (declared === undefined) return unknownService(watch.service)
+    if (watch.type === "events" && !Object.hasOwn(declared.token.contract.events ?? {}, watch.member)) {
+      return unknownMember(watch, "event source")
+    }
+    return undefined
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ control
+
+  control(message: unknown): Effect.Effect<unknown, WireError> {
+    const decoded = decodeControl(message)
+    if (Exit.isFailure(decoded)) return failed(decoded.cause)
+    return Effect.catchCause(
+      this.perform(decoded.value),
+      (cause): Effect.Effect<never, WireError> => {
+        for (const reason of cause.reasons) if (reason._tag === "Fail") return Effect.fail(toWireError(reason.error))
+        return incident("A control message failed", cause)
+      }
+    )
+  }
+
+  private perform(control: Control): Effect.Effect<unknown, ServiceError> {
+    switch (control.type) {
+      case "hello":
+        this.identity = { ...this.identity, label: control.label.slice(0, 200) }
+        return Effect.succeed({ client: this.identity.id, epoch: this.directory.epoch })
+      case "catalogue":
+        return Effect.succeed(this.directory.catalogue())
+      case "handles":
+        return Effect.as(this.seat?.handles(control.interactions) ?? Effect.void, null)
+      case "answer":
+        return Effect.as(this.seat?.answer(control.id, control.answer) ?? Effect.void, null)
+      case "select":
+        return Effect.as(this.select(control.session), null)
+    }
+  }
+
+  private select(session: string | null): Effect.Effect<void, ServiceError> {
+    const before = this.view.session
+    if (before === session) return Effect.void
+    const attach = session === null
+      ? Effect.void
+      : this.options.attach?.(session, this.identity) ?? Effect.fail(notAttached(session))
+    return Effect.gen({ self: this }, function*() {
+      yield* attach
+      this.view.select(session)
+      if (session !== null) yield* this.seat?.attach(session) ?? Effect.void
+      if (before === null) return
+      yield* this.seat?.detach(before) ?? Effect.void
+      yield* this.options.detach?.(before, this.identity) ?? Effect.void
+    })
+  }
+}
+
+/** The method of the implementation, on the implementation. */
+const invoke = (instance: Instance, member: string, payload: unknown): Effect.Effect<unknown, unknown> =>
+  Effect.suspend(() => {
+    const method: unknown = Reflect.get(instance.implementation, member)
+    if (typeof method !== "function") return Effect.die(new Error(`${member} is no function any more`))
+    const result: unknown = Reflect.apply(method, instance.implementation, payload === undefined ? [] : [payload])
+    // Erasure: the token's types say that a method gives an effect without requirements.
+    return Effect.isEffect(result)
+      ? result as Effect.Effect<unknown, unknown>
+      : Effect.die(new Error(`${member} did not return an Effect`))
+  })
+
+/** Ends a call when its provider goes away: it cannot be finished by a successor. */
+const whileOpen = <A, E>(effect: Effect.Effect<A, E>, closed: Latch.Latch): Effect.Effect<A, E | ServiceError> =>
+  Effect.raceFirst(
+    effect,
+    Effect.andThen(
+      closed.await,
+      Effect.fail(new ServiceError({ code: "unavailable", message: "The provider of this service went away during the call." }))
+    )
+  )
+
+/** A defect crosses as an id; the log of this host has the rest under that id. */
+const incident = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<never, WireError> => {
+  const id = crypto.randomUUID()
+  return Effect.andThen(
+    Effect.annotateLogs(Effect.logError(`${what}.`, cause), { incident: id }),
+    Effect.fail(
+      toWireError(
+        new ServiceError({
+          code: "internal",
+          message: `The service failed; the host's log explains it under incident ${id}.`,
+          data: { incident: id }
+        })
+      )
+    )
+  )
+}
+
+const failed = (cause: Cause.Cause<ServiceError>): Effect.Effect<never, WireError> =>
+  Effect.mapError(Effect.failCause(cause), toWireError)

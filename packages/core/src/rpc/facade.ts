@@ -1,0 +1,262 @@
+/**
+ * Facades: a service as a client sees it. One object for every consumer in the process, with one replica per state and one
+ * subscription behind all of them, opened at the first demand.
+ *
+ * A facade outlives reloads and reconnects. A call is sent once and never repeated; what the host answers is decoded by the
+ * token's own schemas. Applying deliveries is synchronous, so a slow reader of one state never holds up the connection.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import type { JsonValue } from "../json/index.ts"
+import {
+  carrierOf,
+  currentCarrier,
+  eventsOver,
+  Feed,
+  issueOf,
+  jsonCodec,
+  refusal,
+  ServiceError,
+  subscription
+} from "../service/index.ts"
+import type { AnyCodec, Delivery, MethodContract, RemoteService, SpanCarrier } from "../service/index.ts"
+import { Demand } from "./demand.ts"
+import type { Fork } from "./demand.ts"
+import { disconnected, toServiceError } from "./link.ts"
+import type { Link } from "./link.ts"
+import { ReplicaCell } from "./replica.ts"
+import type { Item, WireError } from "./wire.ts"
+
+/** What a facade needs of its connection. */
+export interface Host {
+  readonly link: () => Link | null
+  /** Completes when there is a link. */
+  readonly connected: Effect.Effect<Link>
+  /** The session that the client shows. */
+  readonly session: () => string | null
+  /** Whether a value of this session may be shown: the selected one, or the one being selected. */
+  readonly shows: (session: string) => boolean
+  readonly fork: Fork
+  readonly idleMillis: number
+}
+
+/** Which instance a facade is of. */
+export interface FacadeAddress {
+  readonly service: string
+  readonly key?: string
+  readonly generation?: number
+}
+
+/** How long to wait before asking again for what the host refused. */
+const retryMillis = 1_000
+
+export class FacadeEntry {
+  /** Erased: `Facade<S>` of the token it was made for. */
+  readonly facade: object
+  /** Keeps the subscription of the states open for the length of a scope. */
+  readonly demand: Effect.Effect<void, never, Scope.Scope>
+  private readonly host: Host
+  private readonly address: FacadeAddress
+  private readonly cells: ReadonlyMap<string, ReplicaCell>
+  private instance: number | null = null
+  /** The session of the values that are shown; null for the host's. */
+  private shown: string | null = null
+  private hydrated = Deferred.makeUnsafe<void, ServiceError>()
+  private hydration: SpanCarrier | null = null
+
+  constructor(token: RemoteService.Any, address: FacadeAddress, host: Host) {
+    this.host = host
+    this.address = address
+    this.demand = new Demand(host.fork, this.follow, () => this.lose(), host.idleMillis).acquire
+    const { events, methods, state } = token.contract
+    this.cells = new Map(
+      Object.entries(state ?? {}).map(([name, schema]) => [name, new ReplicaCell(schema, this.demand)])
+    )
+    this.facade = Object.freeze({
+      ready: this.ready,
+      ...Object.fromEntries(this.cells),
+      ...Object.fromEntries(Object.entries(events ?? {}).map(([name, schema]) => [name, this.source(name, schema)])),
+      ...Object.fromEntries(
+        Object.entries(methods ?? {}).map(([name, method]) => [name, (payload: unknown) => this.call(name, method, payload)])
+      )
+    })
+  }
+
+  /** Whether the service has states, so that holding the facade is a demand. */
+  get hasStates(): boolean {
+    return this.cells.size > 0
+  }
+
+  /** The client shows another session now. */
+  selected(session: string | null): void {
+    if (this.shown !== null && this.shown !== session) this.absent(session === null ? "detached" : "hydrating")
+    else if (this.instance === null && session !== null) this.waiting()
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- calls
+
+  private call(member: string, method: MethodContract, payload: unknown): Effect.Effect<unknown, unknown> {
+    return Effect.suspend(() => {
+      const name = `${this.address.service}.${member}`
+      const encoded = method.payload === undefined
+        ? Exit.succeed<JsonValue>(null)
+        : jsonCodec(method.payload).encode(payload)
+      if (Exit.isFailure(encoded)) {
+        return Effect.fail(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(encoded)))
+      }
+      const link = this.host.link()
+      if (link === null) return Effect.fail(disconnected())
+      const session = this.host.session()
+      return Effect.flatMap(currentCarrier, (trace) =>
+        link.call({
+          ...this.address,
+          ...(session === null ? {} : { session }),
+          member,
+          payload: encoded.value,
+          ...(trace === null ? {} : { trace })
+        })).pipe(
+          Effect.catch((error) => failedCall(name, method, error)),
+          Effect.flatMap((value) => succeededCall(name, method, value)),
+          Effect.withSpan(`rpc.client ${name}`, { kind: "client" }, { captureStackTrace: false })
+        )
+    })
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ states
+
+  private get ready(): Effect.Effect<void, ServiceError> {
+    return Effect.scoped(Effect.andThen(this.demand, Effect.suspend(() => Deferred.await(this.hydrated))))
+  }
+
+  /** Runs as long as somebody needs the states, over one link after another. */
+  private readonly follow: Effect.Effect<never> = Effect.suspend(() =>
+    Effect.flatMap(this.host.connected, (link) => this.followOver(link))
+  ).pipe(Effect.forever)
+
+  private followOver(link: Link): Effect.Effect<void> {
+    return Effect.useSpan(`rpc.hydrate ${this.address.service}`, (span) =>
+      Effect.sync(() => {
+        this.hydration = carrierOf(span)
+        this.waiting()
+      })).pipe(
+        Effect.andThen(link.watch({ type: "states", ...this.address }, (item) => this.take(item))),
+        Effect.catch((error) =>
+          Effect.suspend(() => {
+            this.lose()
+            if (error.code === "disconnected" || error.code === "cancelled") return Effect.void
+            // A gap starts again at once; a refusal waits for the host to change.
+            if (error === gap) return Effect.void
+            this.refuse(error)
+            return Effect.sleep(retryMillis)
+          })
+        )
+      )
+  }
+
+  private take(item: Item): ServiceError | null {
+    switch (item.type) {
+      case "snapshot":
+        // Of a session that was left while it was on its way.
+        if (item.session !== null && !this.host.shows(item.session)) return null
+        return this.hydrate(item)
+      case "delta":
+        if (item.instance !== this.instance) return null
+        return this.cells.get(item.member)?.advance(item.sequence, item.operations, item.cause ?? null) === false ? gap : null
+      case "absent":
+        if (item.reason === "detached") this.absent("detached")
+        else this.lose()
+        return null
+      default:
+        return null
+    }
+  }
+
+  /** All states of the service as one, or none. */
+  private hydrate(item: Extract<Item, { readonly type: "snapshot" }>): ServiceError | null {
+    const fresh: Array<() => void> = []
+    for (const [name, cell] of this.cells) {
+      const state = item.states[name]
+      const decoded = state === undefined ? undefined : cell.decode(state.value)
+      if (state === undefined || decoded === undefined || Exit.isFailure(decoded)) {
+        return new ServiceError({
+          code: "invalid_result",
+          message: `The state "${name}" of service "${this.address.service}" is not what this client's contract says.`
+        })
+      }
+      fresh.push(() => cell.install(state.sequence, state.value, decoded.value))
+    }
+    for (const install of fresh) install()
+    this.instance = item.instance
+    this.shown = item.session
+    for (const cell of this.cells.values()) cell.announce(this.hydration)
+    Deferred.doneUnsafe(this.hydrated, Effect.void)
+    return null
+  }
+
+  /** The authority cannot be reached: what is known stays, as stale. */
+  private lose(): void {
+    this.unready()
+    for (const cell of this.cells.values()) cell.become(cell.isKnown ? "stale" : "detached")
+  }
+
+  /** What is known is not of this session, or of none. */
+  private absent(status: "detached" | "hydrating"): void {
+    this.unready()
+    this.shown = null
+    for (const cell of this.cells.values()) cell.clear(status)
+  }
+
+  private waiting(): void {
+    for (const cell of this.cells.values()) if (!cell.isKnown) cell.become("hydrating")
+  }
+
+  private unready(): void {
+    this.instance = null
+    if (Deferred.isDoneUnsafe(this.hydrated)) this.hydrated = Deferred.makeUnsafe<void, ServiceError>()
+  }
+
+  private refuse(error: ServiceError): void {
+    Deferred.doneUnsafe(this.hydrated, Effect.fail(error))
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ events
+
+  private source(member: string, schema: AnyCodec) {
+    const feed = new Feed<Delivery<unknown>>()
+    const codec = jsonCodec(schema)
+    const take = (item: Item): ServiceError | null => {
+      if (item.type !== "event") return null
+      const decoded = codec.decode(item.value)
+      if (Exit.isSuccess(decoded)) feed.publish({ value: decoded.value, cause: item.cause ?? null })
+      return null
+    }
+    const follow = Effect.flatMap(this.host.connected, (link) =>
+      Effect.catch(
+        link.watch({ type: "events", ...this.address, member }, take),
+        (error) => error.code === "disconnected" || error.code === "cancelled" ? Effect.void : Effect.sleep(retryMillis)
+      )).pipe(Effect.forever)
+    const demand = new Demand(this.host.fork, follow, () => {}, this.host.idleMillis).acquire
+    return eventsOver(Effect.andThen(demand, subscription(feed, () => [])))
+  }
+}
+
+/** Deliveries that do not fit what came before: start again from a snapshot. */
+const gap = new ServiceError({ code: "invalid_result", message: "A delivery did not fit what came before it." })
+
+const succeededCall = (name: string, method: MethodContract, value: unknown): Effect.Effect<unknown, ServiceError> => {
+  if (method.success === undefined) return Effect.void
+  const decoded = jsonCodec(method.success).decode(value)
+  return Exit.isSuccess(decoded)
+    ? Effect.succeed(decoded.value)
+    : Effect.fail(refusal("invalid_result", `The result of ${name} does not fit`, issueOf(decoded)))
+}
+
+const failedCall = (name: string, method: MethodContract, error: WireError): Effect.Effect<never, unknown> => {
+  if (error.type === "service" || method.error === undefined) return Effect.fail(toServiceError(error))
+  const decoded = jsonCodec(method.error).decode(error.error)
+  return Effect.fail(
+    Exit.isSuccess(decoded) ? decoded.value : refusal("invalid_result", `The error of ${name} does not fit`, issueOf(decoded))
+  )
+}

@@ -1,0 +1,7 @@
+export { Connection } from "./connection.ts"
+export type { ConnectionOptions, ConnectionShape, ConnectionStatus } from "./connection.ts"
+export { Endpoint } from "./endpoint.ts"
+export type { EndpointOptions, EndpointShape } from "./endpoint.ts"
+export { loopback } from "./loopback.ts"
+export { makeMemoryPair } from "./transport.ts"
+export type { Transport } from "./transport.ts"

@@ -1,0 +1,104 @@
+/**
+ * A link: one live connection to an endpoint, from when its transport opened until it closes. It is never repaired; the
+ * connection above makes a new one.
+ */
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as RpcClient from "effect/rpc/RpcClient"
+import { RpcClientError } from "effect/rpc/RpcClientError"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { ServiceError } from "../service/index.ts"
+import { clientProtocol } from "./transport.ts"
+import type { Transport } from "./transport.ts"
+import { decodeItem, fromWireError, ServiceGroup } from "./wire.ts"
+import type { Call, Control, Item, Watch, WireError } from "./wire.ts"
+
+export interface Link {
+  /** Fails with a declared error still encoded, or with one of the boundary. Interrupting it interrupts the handler. */
+  readonly call: (call: Call) => Effect.Effect<unknown, WireError>
+  readonly control: (control: Control) => Effect.Effect<unknown, ServiceError>
+  /**
+   * Gives each item of a subscription to the handler, which returns at once: null, or the error that ends it. Completes
+   * when the far side ends it.
+   */
+  readonly watch: (watch: Watch, onItem: (item: Item) => ServiceError | null) => Effect.Effect<void, ServiceError>
+  /** Completes when the connection is gone. */
+  readonly closed: Effect.Effect<void>
+  readonly isClosed: () => boolean
+  readonly close: Effect.Effect<void>
+}
+
+export const disconnected = (): ServiceError =>
+  new ServiceError({
+    code: "disconnected",
+    message: "The connection to the host was lost, or is not there; whether the host applied the call is not known."
+  })
+
+export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const gone = Deferred.makeUnsafe<void>()
+    yield* Effect.addFinalizer(() => Effect.andThen(transport.close, Deferred.succeed(gone, undefined)))
+    yield* Effect.forkScoped(Effect.andThen(transport.closed, Deferred.succeed(gone, undefined)))
+    const client = yield* RpcClient.make(ServiceGroup, { disableTracing: true }).pipe(
+      Effect.provideServiceEffect(RpcClient.Protocol, clientProtocol(transport))
+    )
+    const isClosed = () => Deferred.isDoneUnsafe(gone)
+
+    /** What went wrong on the way, told apart from what the host answered. */
+    const classify = (cause: Cause.Cause<unknown>): WireError => {
+      for (const reason of cause.reasons) {
+        if (reason._tag !== "Fail") continue
+        if (reason.error instanceof RpcClientError) return wire(disconnected())
+        return fromWireError(reason.error)
+      }
+      if (isClosed()) return wire(disconnected())
+      return Cause.hasInterruptsOnly(cause)
+        ? { type: "service", code: "cancelled", message: "The host interrupted the call." }
+        : { type: "service", code: "internal", message: "The host failed to answer." }
+    }
+
+    return {
+      call: (call) => Effect.catchCause(client.call(call), (cause) => Effect.fail(classify(cause))),
+      control: (control) =>
+        Effect.catchCause(client.control(control), (cause) => Effect.fail(toServiceError(classify(cause)))),
+      watch: (watch, onItem) =>
+        Effect.catchCause(
+          Stream.runForEachArray(client.watch(watch), (items) => applyAll(items, onItem)),
+          (cause) => {
+            for (const reason of cause.reasons) {
+              if (reason._tag === "Fail" && reason.error instanceof ServiceError) return Effect.fail(reason.error)
+            }
+            return Effect.fail(toServiceError(classify(cause)))
+          }
+        ),
+      closed: Deferred.await(gone),
+      isClosed,
+      close: transport.close
+    }
+  })
+
+const applyAll = (items: ReadonlyArray<unknown>, onItem: (item: Item) => ServiceError | null): Effect.Effect<void, ServiceError> =>
+  Effect.suspend(() => {
+    for (const value of items) {
+      const item = decodeItem(value)
+      if (Exit.isFailure(item)) return Effect.failCause(item.cause)
+      const refused = onItem(item.value)
+      if (refused !== null) return Effect.fail(refused)
+    }
+    return Effect.void
+  })
+
+const wire = (error: ServiceError): WireError => ({ type: "service", code: error.code, message: error.message })
+
+/** For exchanges that declare no errors of their own. */
+export const toServiceError = (error: WireError): ServiceError =>
+  error.type === "service"
+    ? new ServiceError({
+      code: error.code,
+      message: error.message,
+      ...(error.data === undefined ? {} : { data: error.data })
+    })
+    : new ServiceError({ code: "invalid_result", message: "The host sent an error that its contract does not name." })

@@ -1,0 +1,17 @@
+/** What a connection is told when it asks for something that is not there for it. */
+import { ServiceError } from "../service/index.ts"
+
+export const unknownService = (service: string): ServiceError =>
+  new ServiceError({ code: "unknown_service", message: `This host has no service "${service.slice(0, 200)}".` })
+
+export const unknownMember = (at: { readonly service: string; readonly member: string }, kind: string): ServiceError =>
+  new ServiceError({
+    code: "unknown_member",
+    message: `Service "${at.service}" has no ${kind} "${at.member.slice(0, 200)}".`
+  })
+
+export const notAttached = (session: string): ServiceError =>
+  new ServiceError({
+    code: "unauthorized",
+    message: `This connection is not attached to session "${session.slice(0, 200)}".`
+  })

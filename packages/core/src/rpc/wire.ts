@@ -1,0 +1,168 @@
+/**
+ * The wire: one small static `effect/rpc` group that carries every service, whose tokens are known only at run time.
+ *
+ * `effect/rpc` does framing, correlation, streaming, acknowledgement and interruption. Its payloads are opaque to it: what
+ * goes in is encoded, and what comes out decoded, by the codecs here and by each token's own schemas, inside the handlers.
+ * So a payload that does not fit gets a precise code, never an untyped defect that ends every call of the client.
+ */
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import * as Rpc from "effect/rpc/Rpc"
+import * as RpcGroup from "effect/rpc/RpcGroup"
+import * as Schema from "effect/Schema"
+import { decodeOperations, JsonValue } from "../json/index.ts"
+import type { Operation } from "../json/index.ts"
+import { issueOf, refusal, ServiceError, ServiceErrorCode, SpanCarrier } from "../service/index.ts"
+
+/** The erasure point of the wire: `effect/rpc` passes these as they are. */
+const Opaque: Schema.Codec<unknown> = Schema.Any
+
+export const ServiceGroup = RpcGroup.make(
+  Rpc.make("call", { payload: Opaque, success: Opaque, error: Opaque }),
+  Rpc.make("watch", { payload: Opaque, success: Opaque, error: Opaque, stream: true }),
+  Rpc.make("control", { payload: Opaque, success: Opaque, error: Opaque })
+)
+
+/** Which instance of a service. */
+const Address = {
+  service: Schema.String,
+  key: Schema.optionalKey(Schema.String),
+  /** Only this generation of the key; its successor answers `stale_reference`. */
+  generation: Schema.optionalKey(Schema.Int),
+  /** A session that the connection is attached to; the selected one if left out. */
+  session: Schema.optionalKey(Schema.String)
+}
+
+export const Call = Schema.Struct({
+  ...Address,
+  member: Schema.String,
+  payload: JsonValue,
+  trace: Schema.optionalKey(SpanCarrier)
+})
+export type Call = typeof Call.Type
+
+export const Watch = Schema.Union([
+  /** All states of one instance, and whether it is there. */
+  Schema.Struct({ type: Schema.Literal("states"), ...Address }),
+  /** One event source. */
+  Schema.Struct({ type: Schema.Literal("events"), ...Address, member: Schema.String }),
+  /** The live keyed instances of a service. */
+  Schema.Struct({ type: Schema.Literal("instances"), service: Schema.String }),
+  /** What the host asks people, as far as this client handles it. */
+  Schema.Struct({ type: Schema.Literal("interactions") })
+])
+export type Watch = typeof Watch.Type
+
+export const Control = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("hello"), label: Schema.String }),
+  /** Attach to a session and show it; null detaches. */
+  Schema.Struct({ type: Schema.Literal("select"), session: Schema.NullOr(Schema.String) }),
+  Schema.Struct({ type: Schema.Literal("catalogue") }),
+  Schema.Struct({ type: Schema.Literal("handles"), interactions: Schema.Array(Schema.String) }),
+  Schema.Struct({
+    type: Schema.Literal("answer"),
+    id: Schema.String,
+    answer: Schema.Union([
+      Schema.Struct({ type: Schema.Literal("answered"), response: JsonValue }),
+      Schema.Struct({ type: Schema.Literal("declined") }),
+      Schema.Struct({ type: Schema.Literal("failed") })
+    ])
+  })
+])
+export type Control = typeof Control.Type
+
+export const Hello = Schema.Struct({ client: Schema.String, epoch: Schema.String })
+export const Catalogue = Schema.Array(Schema.String)
+
+const Operations = Schema.declare(
+  (value: unknown): value is ReadonlyArray<Operation> => Result.isSuccess(decodeOperations(value)),
+  { expected: "operations on a JSON document" }
+)
+
+const Cause = Schema.optionalKey(SpanCarrier)
+
+/** Items of a watch. One chunk holds all that waited; an acknowledgement per chunk is the back-pressure. */
+export const Item = Schema.Union([
+  /** Everything up to here, in one step. Later deltas of the same `instance` follow without gap. */
+  Schema.Struct({
+    type: Schema.Literal("snapshot"),
+    instance: Schema.Int,
+    session: Schema.NullOr(Schema.String),
+    states: Schema.Record(Schema.String, Schema.Struct({ sequence: Schema.Int, value: JsonValue }))
+  }),
+  Schema.Struct({
+    type: Schema.Literal("delta"),
+    instance: Schema.Int,
+    member: Schema.String,
+    sequence: Schema.Int,
+    operations: Operations,
+    cause: Cause
+  }),
+  /** Nobody there at the moment; the watch goes on. */
+  Schema.Struct({ type: Schema.Literal("absent"), reason: Schema.Literals(["detached", "unavailable"]) }),
+  Schema.Struct({ type: Schema.Literal("event"), sequence: Schema.Int, value: JsonValue, cause: Cause }),
+  Schema.Struct({
+    type: Schema.Literal("instances"),
+    live: Schema.Array(
+      Schema.Struct({ key: Schema.String, generation: Schema.Int, session: Schema.NullOr(Schema.String) })
+    )
+  }),
+  Schema.Struct({
+    type: Schema.Literal("offer"),
+    id: Schema.String,
+    interaction: Schema.String,
+    session: Schema.String,
+    request: JsonValue
+  }),
+  Schema.Struct({
+    type: Schema.Literal("close"),
+    id: Schema.String,
+    reason: Schema.Literals(["answered", "declined", "expired", "unattended", "withdrawn"])
+  })
+])
+export type Item = typeof Item.Type
+
+/** An error as it crosses: one that the method declares, encoded by its schema, or one of the boundary. */
+export const WireError = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("declared"), error: JsonValue }),
+  Schema.Struct({
+    type: Schema.Literal("service"),
+    code: ServiceErrorCode,
+    message: Schema.String,
+    data: Schema.optionalKey(Schema.Json)
+  })
+])
+export type WireError = typeof WireError.Type
+
+export const toWireError = (error: ServiceError): WireError => ({
+  type: "service",
+  code: error.code,
+  message: error.message,
+  ...(error.data === undefined ? {} : { data: error.data })
+})
+
+/** A decoder that answers with the boundary's own error. */
+export const decoding = <A>(
+  schema: Schema.ConstraintCodec<A, unknown>,
+  code: "invalid_arguments" | "invalid_result",
+  what: string
+) => {
+  const decode = Schema.decodeUnknownExit(schema)
+  return (value: unknown): Exit.Exit<A, ServiceError> => {
+    const exit = decode(value)
+    return Exit.isSuccess(exit) ? Exit.succeed(exit.value) : Exit.fail(refusal(code, what, issueOf(exit)))
+  }
+}
+
+export const decodeCall = decoding(Call, "invalid_arguments", "The call is malformed")
+export const decodeWatch = decoding(Watch, "invalid_arguments", "The subscription is malformed")
+export const decodeControl = decoding(Control, "invalid_arguments", "The control message is malformed")
+export const decodeItem = decoding(Item, "invalid_result", "The host sent a malformed delivery")
+const decodeError = decoding(WireError, "invalid_result", "The host sent a malformed error")
+
+/** What a failed exchange means to the caller. */
+export const fromWireError = (value: unknown): WireError => {
+  const exit = decodeError(value)
+  if (Exit.isSuccess(exit)) return exit.value
+  return { type: "service", code: "invalid_result", message: "The host sent an error that cannot be read." }
+}

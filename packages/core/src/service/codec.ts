@@ -1,0 +1,86 @@
+/**
+ * The JSON side of a schema, compiled once: what a value becomes on the wire, and whether it becomes anything at all.
+ *
+ * Both directions are synchronous. What `encode` gives is strict JSON, checked; a value that cannot be that fails.
+ */
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import type * as SchemaAST from "effect/SchemaAST"
+import * as SchemaIssue from "effect/SchemaIssue"
+import { isJsonValue, JsonValue as JsonValueSchema } from "../json/index.ts"
+import type { JsonValue } from "../json/index.ts"
+import type { AnyCodec } from "./contract.ts"
+import { faults, renderPath } from "./error.ts"
+
+export interface JsonCodec {
+  readonly decode: (json: unknown) => Exit.Exit<unknown, Schema.SchemaError>
+  readonly encode: (value: unknown) => Exit.Exit<JsonValue, Schema.SchemaError>
+  /** Whether decoded and encoded form are the same JSON, so that operations on one are operations on the other. */
+  readonly plain: boolean
+}
+
+const compiled = new WeakMap<AnyCodec, JsonCodec>()
+
+export const jsonCodec = (schema: AnyCodec): JsonCodec => {
+  const known = compiled.get(schema)
+  if (known !== undefined) return known
+  const json: AnyCodec = Schema.toCodecJson(schema)
+  const decode = Schema.decodeUnknownExit(json, { errors: "all" })
+  const encode = Schema.encodeUnknownExit(json)
+  const codec: JsonCodec = {
+    decode,
+    encode: (value) => {
+      const exit = encode(value)
+      if (Exit.isFailure(exit)) return Exit.failCause(exit.cause)
+      return isJsonValue(exit.value)
+        ? Exit.succeed(exit.value)
+        : Exit.fail(new Schema.SchemaError(new SchemaIssue.InvalidType(Schema.Json.ast)))
+    },
+    plain: isPlain(schema.ast, new Set())
+  }
+  compiled.set(schema, codec)
+  return codec
+}
+
+/** The issue behind a failed exit; a defect of a schema's own code counts as one, without its words. */
+export const issueOf = (exit: Exit.Failure<unknown, Schema.SchemaError>): SchemaIssue.Issue => {
+  for (const reason of exit.cause.reasons) if (reason._tag === "Fail") return reason.error.issue
+  return new SchemaIssue.InvalidValue()
+}
+
+/** The first fault in words that hold no value: `at "name" a string was expected`. */
+export const explain = (exit: Exit.Failure<unknown, Schema.SchemaError>): string => {
+  const fault = faults(issueOf(exit))[0]
+  if (fault === undefined) return "its schema refuses it"
+  const at = renderPath(fault.path)
+  return `${at === "" ? "" : `at ${at} `}its schema expects ${fault.expected}`
+}
+
+const isPlain = (ast: SchemaAST.AST, seen: Set<SchemaAST.AST>): boolean => {
+  if (seen.has(ast)) return true
+  seen.add(ast)
+  if (ast.encoding !== undefined) return false
+  switch (ast._tag) {
+    case "Null":
+    case "String":
+    case "Boolean":
+    case "Number":
+    case "TemplateLiteral":
+      return true
+    case "Literal":
+      return typeof ast.literal !== "bigint"
+    case "Declaration":
+      return ast === Schema.Json.ast || ast === JsonValueSchema.ast
+    case "Arrays":
+      return ast.elements.every((element) => isPlain(element, seen)) && ast.rest.every((rest) => isPlain(rest, seen))
+    case "Objects":
+      return ast.propertySignatures.every((property) => isPlain(property.type, seen)) &&
+        ast.indexSignatures.every((index) => isPlain(index.type, seen))
+    case "Union":
+      return ast.types.every((type) => isPlain(type, seen))
+    case "Suspend":
+      return isPlain(ast.thunk(), seen)
+    default:
+      return false
+  }
+}

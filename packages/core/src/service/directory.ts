@@ -1,0 +1,254 @@
+/**
+ * The service directory of a host: who provides what, for the whole host, for one session, or per key.
+ *
+ * In this process `use` gives the implementation itself. An endpoint reads the same directory for its connections and
+ * reaches only what a remote token names; local services stand here too, so that ids are unique, and have no remote form.
+ * The directory knows nothing of plugins: owners are names for error messages.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { Implementation, LocalService, RemoteService } from "./contract.ts"
+import { ServiceError } from "./error.ts"
+import { eventFeed } from "./events.ts"
+import { isStateCell } from "./state.ts"
+
+/** A registration was refused. The message names both owners, or the member that does not fit. */
+export class RegistrationError extends Schema.TaggedError<RegistrationError>()("RegistrationError", {
+  reason: Schema.Literals(["duplicate", "incomplete"]),
+  service: Schema.String,
+  message: Schema.String
+}) {}
+
+/** Where an instance lives, and what it is called there. */
+export interface Placement {
+  /** Who provides it, for error messages: a plugin's id. */
+  readonly owner?: string
+  /** The session it belongs to; of the whole host if left out. */
+  readonly session?: string
+  /** For services with many instances. */
+  readonly key?: string
+}
+
+/** One live registration of a remote service. */
+export interface Instance {
+  readonly token: RemoteService.Any
+  readonly owner: string
+  readonly session: string | null
+  readonly key: string | null
+  /** Unique in the directory. A closed key that is used again is another generation. */
+  readonly generation: number
+  /** Opens when the registration ends. */
+  readonly closed: Latch.Latch
+  /** Erased: the token says what its members are. */
+  readonly implementation: object
+}
+
+/** Where an endpoint looks: a host-wide instance first, else the one of `session`. */
+export interface Lookup {
+  readonly service: string
+  readonly key: string | null
+  readonly session: string | null
+}
+
+export interface ServiceDirectoryShape {
+  /** Changes when the authority restarts. */
+  readonly epoch: string
+  /** Registers an implementation for the length of the scope. `replaces` swaps an instance in the same step. */
+  readonly provide: <S extends RemoteService.Any>(
+    token: S,
+    implementation: Implementation<S>,
+    placement?: Placement & { readonly replaces?: Instance }
+  ) => Effect.Effect<Instance, RegistrationError, Scope.Scope>
+  readonly provideLocal: <A>(
+    token: LocalService<A>,
+    implementation: A,
+    placement?: Pick<Placement, "owner">
+  ) => Effect.Effect<void, RegistrationError, Scope.Scope>
+  /** Says that a service is one of this host's, before anybody provides it or while no session is attached. */
+  readonly declare: (token: RemoteService.Any, options: { readonly perSession: boolean }) => Effect.Effect<void>
+  /** The implementation itself; `unavailable` while nobody provides it. */
+  readonly use: <S extends RemoteService.Any>(
+    token: S,
+    placement?: Pick<Placement, "session" | "key">
+  ) => Effect.Effect<Implementation<S>, ServiceError>
+  readonly useLocal: <A>(token: LocalService<A>) => Effect.Effect<A, ServiceError>
+
+  /** For endpoints: the declared remote token of an id. Local and unknown ids are both absent. */
+  readonly declared: (service: string) => { readonly token: RemoteService.Any; readonly perSession: boolean } | undefined
+  readonly lookup: (at: Lookup) => Instance | undefined
+  /** Live keyed instances of a service that a connection attached to `session` may see. */
+  readonly keyed: (service: string, session: string | null) => ReadonlyArray<Instance>
+  readonly catalogue: () => ReadonlyArray<string>
+  /** Called after each change; must not throw or wait. */
+  readonly watch: (listener: () => void) => () => void
+}
+
+export class ServiceDirectory extends Context.Service<ServiceDirectory, ServiceDirectoryShape>()(
+  "bezel/service/ServiceDirectory"
+) {
+  static readonly make: Effect.Effect<ServiceDirectoryShape> = Effect.sync(() => new Directory())
+  static readonly layer: Layer.Layer<ServiceDirectory> = Layer.effect(ServiceDirectory, ServiceDirectory.make)
+}
+
+const place = (service: string, session: string | null, key: string | null): string =>
+  JSON.stringify([service, session, key])
+
+const quoted = (owner: string): string => `plugin "${owner}"`
+
+class Directory implements ServiceDirectoryShape {
+  readonly epoch = crypto.randomUUID()
+  private readonly instances = new Map<string, Instance>()
+  private readonly locals = new Map<string, { readonly owner: string; readonly implementation: unknown }>()
+  private readonly tokens = new Map<string, { readonly token: RemoteService.Any; readonly perSession: boolean }>()
+  private readonly listeners = new Set<() => void>()
+  private generations = 0
+
+  readonly provide: ServiceDirectoryShape["provide"] = (token, implementation, placement = {}) =>
+    Effect.acquireRelease(
+      Effect.suspend(() => {
+        const instance: Instance = {
+          token,
+          owner: placement.owner ?? "the host",
+          session: placement.session ?? null,
+          key: placement.key ?? null,
+          generation: ++this.generations,
+          closed: Latch.makeUnsafe(false),
+          implementation
+        }
+        const refused = this.refusal(instance, placement.replaces)
+        if (refused !== undefined) return Effect.fail(refused)
+        if (placement.replaces !== undefined) this.remove(placement.replaces)
+        this.instances.set(place(token.id, instance.session, instance.key), instance)
+        const known = this.tokens.get(token.id)
+        this.tokens.set(token.id, { token, perSession: known?.perSession ?? instance.session !== null })
+        placement.replaces?.closed.openUnsafe()
+        this.changed()
+        return Effect.succeed(instance)
+      }),
+      (instance) =>
+        Effect.sync(() => {
+          const removed = this.remove(instance)
+          instance.closed.openUnsafe()
+          if (removed) this.changed()
+        })
+    )
+
+  readonly provideLocal: ServiceDirectoryShape["provideLocal"] = (token, implementation, placement = {}) =>
+    Effect.acquireRelease(
+      Effect.suspend(() => {
+        const owner = placement.owner ?? "the host"
+        const other = this.locals.get(token.id)?.owner ?? this.ownerOf(token.id)
+        if (other !== undefined) return Effect.fail(duplicate(token.id, other, owner))
+        const entry = { owner, implementation }
+        this.locals.set(token.id, entry)
+        return Effect.succeed(entry)
+      }),
+      (entry) =>
+        Effect.sync(() => {
+          if (this.locals.get(token.id) === entry) this.locals.delete(token.id)
+        })
+    ).pipe(Effect.asVoid)
+
+  readonly declare: ServiceDirectoryShape["declare"] = (token, options) =>
+    Effect.sync(() => {
+      this.tokens.set(token.id, { token, perSession: options.perSession })
+      this.changed()
+    })
+
+  readonly use: ServiceDirectoryShape["use"] = <S extends RemoteService.Any>(
+    token: S,
+    placement: Pick<Placement, "session" | "key"> = {}
+  ) =>
+    Effect.suspend(() => {
+      const at = { service: token.id, session: placement.session ?? null, key: placement.key ?? null }
+      const instance = this.lookup(at)
+      // The erasure point of the directory: what was registered under a token has the token's type.
+      return instance === undefined
+        ? Effect.fail(unavailable(token.id))
+        : Effect.succeed(instance.implementation as Implementation<S>)
+    })
+
+  readonly useLocal: ServiceDirectoryShape["useLocal"] = <A>(token: LocalService<A>) =>
+    Effect.suspend(() => {
+      const entry = this.locals.get(token.id)
+      return entry === undefined ? Effect.fail(unavailable(token.id)) : Effect.succeed(entry.implementation as A)
+    })
+
+  readonly declared: ServiceDirectoryShape["declared"] = (service) => this.tokens.get(service)
+
+  readonly lookup: ServiceDirectoryShape["lookup"] = (at) =>
+    this.instances.get(place(at.service, null, at.key)) ??
+      (at.session === null ? undefined : this.instances.get(place(at.service, at.session, at.key)))
+
+  readonly keyed: ServiceDirectoryShape["keyed"] = (service, session) =>
+    [...this.instances.values()].filter((instance) =>
+      instance.token.id === service && instance.key !== null && (instance.session === null || instance.session === session)
+    )
+
+  readonly catalogue: ServiceDirectoryShape["catalogue"] = () => [...this.tokens.keys()].sort()
+
+  readonly watch: ServiceDirectoryShape["watch"] = (listener) => {
+    this.listeners.add(listener)
+    return () => {
+      this.listeners.delete(listener)
+    }
+  }
+
+  private refusal(instance: Instance, replaces: Instance | undefined): RegistrationError | undefined {
+    const id = instance.token.id
+    const local = this.locals.get(id)
+    if (local !== undefined) return duplicate(id, local.owner, instance.owner)
+    const other = this.instances.get(place(id, instance.session, instance.key))
+    if (other !== undefined && other !== replaces) return duplicate(id, other.owner, instance.owner, instance.key)
+    return misfit(instance)
+  }
+
+  private remove(instance: Instance): boolean {
+    const at = place(instance.token.id, instance.session, instance.key)
+    return this.instances.get(at) === instance && this.instances.delete(at)
+  }
+
+  private ownerOf(service: string): string | undefined {
+    for (const instance of this.instances.values()) if (instance.token.id === service) return instance.owner
+    return undefined
+  }
+
+  private changed(): void {
+    for (const listener of this.listeners) listener()
+  }
+}
+
+const misfit = (instance: Instance): RegistrationError | undefined => {
+  const { contract, id } = instance.token
+  const complain = (member: string, what: string) =>
+    new RegistrationError({
+      reason: "incomplete",
+      service: id,
+      message: `The implementation of service "${id}" by ${quoted(instance.owner)} needs ${what} named "${member}".`
+    })
+  for (const name of Object.keys(contract.state ?? {})) {
+    if (!isStateCell(Reflect.get(instance.implementation, name))) return complain(name, "a state (from ctx.state)")
+  }
+  for (const name of Object.keys(contract.events ?? {})) {
+    if (eventFeed(Reflect.get(instance.implementation, name)) === undefined) return complain(name, "an event source (from ctx.events)")
+  }
+  for (const name of Object.keys(contract.methods ?? {})) {
+    if (typeof Reflect.get(instance.implementation, name) !== "function") return complain(name, "a method")
+  }
+  return undefined
+}
+
+const duplicate = (service: string, one: string, other: string, key: string | null = null): RegistrationError =>
+  new RegistrationError({
+    reason: "duplicate",
+    service,
+    message: `Service "${service}"${key === null ? "" : ` with key "${key}"`} is provided twice: by ${quoted(one)} and by ` +
+      `${quoted(other)}. Remove one of them from the manifest.`
+  })
+
+export const unavailable = (service: string): ServiceError =>
+  new ServiceError({ code: "unavailable", message: `Nobody provides service "${service}" at the moment.` })
