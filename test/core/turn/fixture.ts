@@ -35,13 +35,13 @@ export const toolSource = (change: (draft: ToolDraft) => void): Effect.Effect<To
 export const open = (
   storage: Storage,
   script: ReadonlyArray<ScriptedTurn>,
-  options: { readonly tools?: (draft: ToolDraft) => void } & Partial<TurnOptions> = {}
+  options: { readonly tools?: (draft: ToolDraft) => void } & Partial<Omit<TurnOptions, "tools">> = {}
 ): Effect.Effect<Fixture, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const model = scriptedModel(script)
     const reports: Array<HarnessReport> = []
     const { tools, ...rest } = options
-    const source = yield* toolSource(typeof tools === "function" ? tools : (draft) => draft.set("echo", echo))
+    const source = yield* toolSource(tools ?? ((draft) => draft.set("echo", echo)))
     const harness = yield* openHarness(storage, {
       sessionID: "ses_test",
       models: model.source,
