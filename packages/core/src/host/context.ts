@@ -4,6 +4,7 @@
  * Everything handed out here is owned by the facet's scope without the author's help: a registration made during setup is
  * staged and becomes visible, with all others, at bind; one made later is visible at once; all end with the scope.
  */
+import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
@@ -78,7 +79,8 @@ export interface SessionContext extends PluginContext, HarnessExtensions {
     readonly request: <Q, R>(
       interaction: Interaction<Q, R>,
       request: Q,
-      options: { readonly sessionID: string }
+      /** Without a time limit it stays open until it is answered or its policy settles it. */
+      options: { readonly sessionID: string; readonly timeLimit?: Duration.Input }
     ) => Effect.Effect<InteractionOutcome<R>>
   }
 }

@@ -1,3 +1,8 @@
 export * from "./context.ts"
 export { workingOrder } from "./order.ts"
 export * from "./plugin.ts"
+export { Conversation, conversationKey } from "./conversation.ts"
+export { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
+export * from "./location-map.ts"
+export { endpointLayer, locationLayer, PluginKernel, SessionHost, SessionPlugins } from "./session-host.ts"
+export type { SessionHostShape } from "./session-host.ts"

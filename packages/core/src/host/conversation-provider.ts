@@ -1,0 +1,103 @@
+/**
+ * The session's side of the `Conversation` service: a bridge from a conversation's watch to a replicated state.
+ *
+ * It runs beside the commit line, never on it: a commit hands its envelope over and goes on. If the bridge falls so far
+ * behind that the watch gives it up, the instance is closed and a new one, with a fresh snapshot, takes its place.
+ */
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Conversation as HarnessConversation } from "../harness/index.ts"
+import { HarnessError, type InputHandle } from "../harness/index.ts"
+import {
+  ClientIdentity,
+  type Implementation,
+  type InteractionBrokerShape,
+  MutableRemoteEvents,
+  MutableRemoteState,
+  type ServiceDirectoryShape
+} from "../service/index.ts"
+import type { OpenSession } from "../session/index.ts"
+import { Conversation, conversationKey } from "./conversation.ts"
+import { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
+
+interface Services {
+  readonly directory: ServiceDirectoryShape
+  readonly broker: InteractionBrokerShape
+}
+
+const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
+  Effect.flatMap(conversation.input(inputID), (handle) =>
+    handle === null
+      ? Effect.fail(new HarnessError({ code: "not_found", message: `There is no input ${inputID} in this conversation.` }))
+      : Effect.succeed(handle))
+
+/** Provides one conversation of a session until the scope closes. */
+export const provideConversation = (
+  services: Services,
+  session: OpenSession,
+  conversation: HarnessConversation
+): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { sessionID } = session.identity
+    const parent = yield* Effect.scope
+
+    const once = Effect.gen(function*() {
+      const watch = yield* conversation.watch
+      const view = MutableRemoteState.makeUnsafe(ConversationViewSchema, watch.view, { sequence: watch.revision })
+      const happened = MutableRemoteEvents.makeUnsafe(ViewEventSchema)
+      const implementation: Implementation<Conversation> = {
+        view,
+        happened,
+        send: ({ files, requestID, text, whenBusy }) =>
+          Effect.gen(function*() {
+            const client = yield* ClientIdentity
+            // Who sent the current input is asked first.
+            if (client !== null) yield* services.broker.prefer(sessionID, client.id)
+            const handle = yield* conversation.send({
+              content: [{ type: "text", text }, ...(files ?? [])],
+              ...(whenBusy === undefined ? {} : { whenBusy }),
+              ...(requestID === undefined ? {} : { requestID })
+            })
+            return { inputID: handle.id }
+          }),
+        wait: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.wait),
+        inputAbort: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.abort),
+        abort: ({ reason }) => conversation.abort(reason),
+        configSet: (patch) => conversation.configure(patch),
+        fork: ({ at }) =>
+          Effect.gen(function*() {
+            const forked = yield* conversation.fork(at)
+            yield* Scope.provide(provideConversation(services, session, forked), parent)
+            return { conversationID: forked.id }
+          }),
+        entries: ({ limit, ...scan }) =>
+          Effect.map(conversation.entries({ ...scan, limit: Math.min(1_000, Math.max(1, limit ?? 100)) }), (entries) =>
+            entries.map(({ createdAt, data, id, kind, model, ordinal }) => ({ createdAt, data, id, kind, model, ordinal })))
+      }
+      yield* services.directory.provide(Conversation, implementation, {
+        owner: "the host",
+        session: sessionID,
+        key: conversationKey(sessionID, conversation.id)
+      })
+      yield* Stream.runForEach(watch.envelopes, (envelope) =>
+        Effect.andThen(
+          view.publish(envelope.operations),
+          Effect.forEach(envelope.events, (event) => happened.emit(event), { discard: true })
+        ))
+    }).pipe(Effect.scoped)
+
+    // Whatever ended the watch, the next one starts from a fresh snapshot; a session that has ended has no next one.
+    const hasEnded = (error: HarnessError) => error.code === "closed" || error.code === "faulted"
+    yield* Effect.forkScoped(
+      once.pipe(
+        Effect.as(true),
+        Effect.catch((error) =>
+          error instanceof HarnessError
+            ? Effect.as(Effect.logDebug(`The view of session ${sessionID} is taken anew: ${error.message}`), !hasEnded(error))
+            : Effect.as(Effect.logError(`The conversation service of session ${sessionID} failed: ${error.message}`), false)
+        ),
+        Effect.repeat({ while: (again) => again })
+      )
+    )
+  })

@@ -1,0 +1,84 @@
+/**
+ * The `Conversation` service: one conversation of a session, for whoever shows it.
+ *
+ * Keyed by `sessionID/conversationID`, visible to connections that are attached to the session. Its `view` follows the
+ * commits of the conversation: one commit, one delivery, with the same number. Events name causes and are lost to whoever
+ * is not there; everything needed to render is in the view.
+ */
+import * as Schema from "effect/Schema"
+import { HarnessError } from "../harness/api.ts"
+import { RemoteService } from "../service/index.ts"
+import {
+  ConfigPatchSchema,
+  ConversationViewSchema,
+  FilePartSchema,
+  MessageSchema,
+  ViewEventSchema,
+  WhenBusySchema
+} from "./conversation-view.ts"
+
+const Outcome = Schema.Union([
+  Schema.Struct({ status: Schema.Literal("done"), answer: Schema.String, text: Schema.String }),
+  Schema.Struct({
+    status: Schema.Literal("unanswered"),
+    reason: Schema.Literals(["terminated", "aborted", "failed", "stale"]),
+    error: Schema.NullOr(Schema.Struct({ kind: Schema.String, message: Schema.String }))
+  })
+])
+
+const EntrySchema = Schema.Struct({
+  id: Schema.String,
+  ordinal: Schema.Finite,
+  kind: Schema.String,
+  data: Schema.Json,
+  model: Schema.NullOr(Schema.Array(MessageSchema)),
+  createdAt: Schema.Finite
+})
+
+export class Conversation extends RemoteService.make("bezel.conversation")({
+  state: { view: ConversationViewSchema },
+  events: { happened: ViewEventSchema },
+  methods: {
+    /** Accepts an input durably and gives its id. A `requestID` that was accepted before gives that input. */
+    send: {
+      payload: Schema.Struct({
+        text: Schema.String,
+        files: Schema.optionalKey(Schema.Array(FilePartSchema)),
+        whenBusy: Schema.optionalKey(WhenBusySchema),
+        requestID: Schema.optionalKey(Schema.String)
+      }),
+      success: Schema.Struct({ inputID: Schema.String }),
+      error: HarnessError
+    },
+    /** Waits for an input's end; interrupting it changes nothing. */
+    wait: { payload: Schema.Struct({ inputID: Schema.String }), success: Outcome, error: HarnessError },
+    inputAbort: {
+      payload: Schema.Struct({ inputID: Schema.String }),
+      success: Schema.Literals(["aborted", "already_placed", "ended"]),
+      error: HarnessError
+    },
+    /** Durably ends the running turn, if there is one. */
+    abort: { payload: Schema.Struct({ reason: Schema.optionalKey(Schema.String) }), error: HarnessError },
+    configSet: { payload: ConfigPatchSchema, error: HarnessError },
+    /** Gives the id of a new conversation that is this one up to and including entry `at`. */
+    fork: {
+      payload: Schema.Struct({ at: Schema.String }),
+      success: Schema.Struct({ conversationID: Schema.String }),
+      error: HarnessError
+    },
+    /** Entries by ordinal, oldest first unless asked otherwise; at most 1,000. */
+    entries: {
+      payload: Schema.Struct({
+        after: Schema.optionalKey(Schema.Finite),
+        before: Schema.optionalKey(Schema.Finite),
+        newestFirst: Schema.optionalKey(Schema.Boolean),
+        limit: Schema.optionalKey(Schema.Finite)
+      }),
+      success: Schema.Array(EntrySchema),
+      error: HarnessError
+    }
+  }
+}) {}
+
+/** The key of a conversation's instance. */
+export const conversationKey = (sessionID: string, conversationID: string): string => `${sessionID}/${conversationID}`

@@ -1,0 +1,130 @@
+/**
+ * What session facets register, and how the session host gives it meaning.
+ *
+ * The kernel keeps registrations without knowing them. Here a set of them is checked as a whole, and a checked change is made
+ * visible: services first, then contributions, then what every session gets.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import type { ContributionEntry } from "../contribution/index.ts"
+import type { BindFault, Binding, Registered } from "../kernel/index.ts"
+import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
+import type { RegistrationError, ServiceDirectoryShape, ServiceError } from "../service/index.ts"
+import type { SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
+import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
+import { type Need, workingOrder } from "./order.ts"
+
+/** One registration of a session facet. */
+export type SessionRegistration =
+  | {
+    readonly kind: "provide"
+    readonly service: string
+    readonly publish: Effect.Effect<void, RegistrationError, Scope.Scope>
+  }
+  /** `resolve` hands the implementation to whoever asked for it during setup. */
+  | { readonly kind: "use"; readonly service: string; readonly resolve: Effect.Effect<void, ServiceError> }
+  | { readonly kind: "tool"; readonly entry: ContributionEntry<ToolDraft> }
+  | { readonly kind: "provider"; readonly entry: ContributionEntry<ProviderDraft> }
+  | { readonly kind: "declaration"; readonly declaration: SessionDeclaration }
+
+type Registrations = ReadonlyArray<Registered<SessionRegistration>>
+
+const duplicateFaults = (current: Registrations): ReadonlyArray<BindFault> => {
+  const owners = new Map<string, string>()
+  return current.flatMap(({ item, plugin }) => {
+    const unique = item.kind === "provide"
+      ? `service "${item.service}"`
+      : item.kind === "declaration"
+      ? item.declaration.unique
+      : null
+    if (unique === null) return []
+    const owner = owners.get(unique)
+    if (owner === undefined) {
+      owners.set(unique, plugin)
+      return []
+    }
+    return [{ plugin, message: `${unique} is there already, from plugin ${owner}; remove one of them from the manifest` }]
+  })
+}
+
+const needFaults = (current: Registrations, plugins: ReadonlyArray<string>, hosted: ReadonlySet<string>) => {
+  const providers = new Map<string, string>()
+  for (const { item, plugin } of current) {
+    if (item.kind === "provide" && !providers.has(item.service)) providers.set(item.service, plugin)
+  }
+  const uses = current.flatMap(({ item, plugin }) =>
+    item.kind === "use" && !hosted.has(item.service) ? [{ user: plugin, service: item.service }] : []
+  )
+  const needs = uses.flatMap(({ service, user }): ReadonlyArray<Need & { readonly service: string }> => {
+    const provider = providers.get(service)
+    return provider === undefined || provider === user ? [] : [{ user, provider, service }]
+  })
+  const order = workingOrder(plugins, needs)
+  const advice = order === null
+    ? "and they need each other in a circle"
+    : `an order that works is ${order.join(", ")}`
+  const missing = uses.filter(({ service }) => !providers.has(service)).map(({ service, user }): BindFault => ({
+    plugin: user,
+    message: `it uses service "${service}", which no loaded plugin provides`
+  }))
+  const early = needs.filter(({ provider, user }) => plugins.indexOf(user) < plugins.indexOf(provider))
+    .map(({ provider, service, user }): BindFault => ({
+      plugin: user,
+      message: `it uses service "${service}" of plugin ${provider}, which stands after it in the manifest; ${advice}`
+    }))
+  return [...missing, ...early]
+}
+
+/** The services that the host itself provides count as there. */
+export const makeBinding = (host: {
+  readonly tools: Pick<ToolRegistryService, "replace" | "faults">
+  readonly providers: Pick<ProviderRegistryService, "contributions">
+  readonly runtime: Pick<SessionRuntimeHost, "declare">
+  readonly directory: Pick<ServiceDirectoryShape, "catalogue">
+}): Binding<SessionRegistration> => {
+  const published = new Map<SessionRegistration, Scope.Closeable>()
+  const hosted = new Set(host.directory.catalogue())
+
+  const publish = (item: SessionRegistration) =>
+    Effect.gen(function*() {
+      if (item.kind !== "provide") return
+      const scope = yield* Scope.make()
+      published.set(item, scope)
+      // Checked before, so a refusal here is the host's own mistake.
+      yield* Effect.orDie(Scope.provide(item.publish, scope))
+    })
+
+  const retract = (item: SessionRegistration) =>
+    Effect.suspend(() => {
+      const scope = published.get(item)
+      published.delete(item)
+      return scope === undefined ? Effect.void : Scope.close(scope, Exit.void)
+    })
+
+  const only = <K extends SessionRegistration["kind"]>(registrations: Registrations, kind: K) =>
+    registrations.flatMap(({ item }) => item.kind === kind ? [item as Extract<SessionRegistration, { readonly kind: K }>] : [])
+
+  return {
+    check: (current, plugins) => [...duplicateFaults(current), ...needFaults(current, plugins, hosted)],
+    apply: ({ added, removed }) =>
+      Effect.gen(function*() {
+        yield* Effect.forEach([...removed].reverse(), ({ item }) => retract(item), { discard: true })
+        yield* Effect.forEach(added, ({ item }) => publish(item), { discard: true })
+        yield* host.tools.replace({
+          remove: only(removed, "tool").map(({ entry }) => entry),
+          add: only(added, "tool").map(({ entry }) => entry)
+        })
+        yield* host.providers.contributions.replace({
+          remove: only(removed, "provider").map(({ entry }) => entry),
+          add: only(added, "provider").map(({ entry }) => entry)
+        })
+        yield* host.runtime.declare({
+          remove: only(removed, "declaration").map(({ declaration }) => declaration),
+          add: only(added, "declaration").map(({ declaration }) => declaration)
+        })
+        // Once everything is there, so that no order among the added ones matters.
+        yield* Effect.forEach(only(added, "use"), ({ resolve }) => Effect.orDie(resolve), { discard: true })
+      })
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * The session host's context: builds, for one facet, the interface of `context.ts` over its scope.
+ *
+ * Every method registers through the facet, so that what it registers is staged, becomes visible with everything else, and
+ * goes with it. Nothing here is held by anybody but the facet.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Contributor } from "../contribution/index.ts"
+import type { HarnessExtensions, Registration } from "../harness/index.ts"
+import type { FacetScope, KernelShape } from "../kernel/index.ts"
+import type { LocationRef } from "../location/index.ts"
+import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
+import type {
+  Implementation,
+  InteractionBrokerShape,
+  LocalService,
+  RemoteService,
+  ServiceDirectoryShape,
+  ServiceError
+} from "../service/index.ts"
+import { MutableRemoteEvents, MutableRemoteState, ServiceDirectory } from "../service/index.ts"
+import type { OpenSession, SessionApi, SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
+import { declareHooks, declareNamespace, declareSection, declareSession } from "../session/index.ts"
+import type { SettingsReader } from "../settings/index.ts"
+import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
+import type { Contribution, SessionContext } from "./context.ts"
+import type { SessionRegistration } from "./registrations.ts"
+import { makeStandIn } from "./stand-in.ts"
+
+/** What the context of every facet of one location is made of. */
+export interface SessionHostParts {
+  readonly location: LocationRef
+  readonly settings: SettingsReader
+  readonly session: SessionApi
+  readonly runtime: SessionRuntimeHost
+  readonly directory: ServiceDirectoryShape
+  readonly broker: InteractionBrokerShape
+  readonly tools: ToolRegistryService
+  readonly providers: ProviderRegistryService
+}
+
+type SessionFacet = FacetScope<SessionRegistration>
+
+const isRemote = (token: RemoteService.Any | LocalService<unknown>): token is RemoteService.Any => "contract" in token
+
+const registering = (facet: SessionFacet) => {
+  const contributor: Contributor = {
+    plugin: facet.entry.id,
+    version: facet.entry.version ?? "0.0.0",
+    order: facet.order
+  }
+  const register = (item: SessionRegistration): Effect.Effect<Registration> =>
+    Effect.map(facet.register(item), (unregister) => ({ unregister }))
+  /** Also ends with the scope that it is called in, which may be shorter than the facet's. */
+  const scoped = (item: SessionRegistration): Effect.Effect<Registration, never, Scope.Scope> =>
+    Effect.acquireRelease(register(item), ({ unregister }) => unregister)
+  return { contributor, register, scoped }
+}
+
+const contribution = <Draft, Item>(
+  contribute: (change: (draft: Draft) => void) => Effect.Effect<Registration>,
+  reload: Effect.Effect<void>,
+  list: Effect.Effect<ReadonlyArray<Item>>
+): Contribution<Draft, Item> => ({ transform: contribute, reload, list })
+
+const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): HarnessExtensions => {
+  const { contributor, scoped } = registering(facet)
+  const declare = (declaration: SessionDeclaration) => scoped({ kind: "declaration", declaration })
+  return {
+    namespace: (id, shape, options) =>
+      Effect.gen(function*() {
+        const { bindUnregister, declaration, token } = declareNamespace(contributor, parts.runtime, id, shape, options)
+        const { unregister } = yield* declare(declaration)
+        bindUnregister(unregister)
+        return token
+      }),
+    hooks: (namespace, kind, handlers, options) => declare(declareHooks(contributor, namespace, kind, handlers, options)),
+    section: (section) => declare(declareSection(contributor, section))
+  }
+}
+
+const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts) => {
+  const { contributor, register } = registering(facet)
+  const owner = contributor.plugin
+
+  /** An implementation that does not fit its token fails where it is given, not when everything is bound. */
+  const rehearse = (publish: (scratch: ServiceDirectoryShape) => Effect.Effect<unknown, { readonly message: string }, Scope.Scope>) =>
+    Effect.flatMap(ServiceDirectory.make, (scratch) => Effect.scoped(publish(scratch))).pipe(
+      Effect.catch((error) => Effect.die(new Error(error.message)))
+    )
+
+  // One implementation for both overloads; what is published under a token has been checked against it by the types above.
+  const provide = (token: RemoteService.Any | LocalService<unknown>, implementation: never) =>
+    Effect.gen(function*() {
+      const publish = (to: ServiceDirectoryShape) =>
+        isRemote(token)
+          ? Effect.asVoid(to.provide(token, implementation, { owner }))
+          : to.provideLocal(token, implementation, { owner })
+      yield* rehearse(publish)
+      yield* register({ kind: "provide", service: token.id, publish: publish(directory) })
+    })
+
+  const find = (token: RemoteService.Any | LocalService<unknown>): Effect.Effect<unknown, ServiceError> =>
+    isRemote(token) ? directory.use(token) : directory.useLocal(token)
+
+  const use = (token: RemoteService.Any | LocalService<unknown>) =>
+    Effect.suspend(() => {
+      if (facet.bound()) return Effect.orDie(find(token))
+      const { resolve, value } = makeStandIn<unknown>(token.id, owner)
+      return Effect.as(register({ kind: "use", service: token.id, resolve: Effect.map(find(token), resolve) }), value)
+    })
+
+  const providePerSession = <S extends RemoteService.Any>(
+    token: S,
+    make: (session: OpenSession) => Effect.Effect<Implementation<S>, unknown, Scope.Scope>
+  ) =>
+    Effect.gen(function*() {
+      yield* register({
+        kind: "provide",
+        service: token.id,
+        publish: directory.declare(token, { perSession: true })
+      })
+      yield* register({
+        kind: "declaration",
+        declaration: declareSession(contributor, (session) =>
+          Effect.flatMap(make(session), (implementation) =>
+            Effect.asVoid(directory.provide(token, implementation, { owner, session: session.identity.sessionID }))))
+      })
+    }).pipe(Effect.withSpan("ctx.providePerSession", { attributes: { service: token.id } }))
+
+  return {
+    // The overloads of the contract: the token's type decides what `provide` takes and what `use` gives.
+    provide: provide as SessionContext["provide"],
+    use: use as SessionContext["use"],
+    providePerSession,
+    onSession: (effect: Parameters<SessionContext["onSession"]>[0]) =>
+      Effect.asVoid(register({ kind: "declaration", declaration: declareSession(contributor, effect) })),
+    targets: runtime.targets
+  }
+}
+
+/** The context of one session facet. */
+export const makeSessionContext = (
+  facet: SessionFacet,
+  kernel: Pick<KernelShape, "plugins">,
+  parts: SessionHostParts
+): SessionContext => {
+  const { contributor, register } = registering(facet)
+  const { onSession, provide, providePerSession, use } = services(facet, parts)
+  return {
+    plugin: facet.entry.id,
+    options: facet.entry.options ?? null,
+    onActivate: facet.onActivate,
+    onDispose: facet.onDispose,
+    own: facet.own,
+    plugins: kernel.plugins,
+    location: parts.location,
+    settings: parts.settings,
+    provide,
+    use,
+    state: (schema, initial) => MutableRemoteState.make(schema, initial),
+    events: (schema) => MutableRemoteEvents.make(schema),
+    providePerSession,
+    onSession,
+    session: parts.session,
+    tool: contribution<ToolDraft, { readonly name: string; readonly plugin: string; readonly description: string }>(
+      (change) => register({ kind: "tool", entry: { contributor, change } }),
+      parts.tools.reload,
+      parts.tools.list
+    ),
+    provider: contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>(
+      (change) => register({ kind: "provider", entry: { contributor, change } }),
+      parts.providers.contributions.reload,
+      Effect.map(parts.providers.table, ({ plugins, providers }) =>
+        [...providers.keys()].map((id) => ({ id, plugin: plugins.get(id) ?? "the host" })))
+    ),
+    interactions: { request: parts.broker.request },
+    ...harnessExtensions(facet, parts)
+  }
+}

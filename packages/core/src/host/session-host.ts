@@ -1,0 +1,170 @@
+/**
+ * The session host: the layers of one location, from its registries up to the endpoint that clients connect to.
+ *
+ *     ToolRegistry ← SessionRuntime ← SessionHost ← PluginKernel ← Endpoint
+ *
+ * Arrows point at what is needed, and only this way. The endpoint is built last: nobody connects to a host that is not ready.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type { BindFault, KernelOptions, KernelShape, PluginSource } from "../kernel/index.ts"
+import { HostFailed, Kernel } from "../kernel/index.ts"
+import type { LocationRef } from "../location/index.ts"
+import { Location } from "../location/index.ts"
+import { ProviderRegistry } from "../model/index.ts"
+import { Endpoint } from "../rpc/index.ts"
+import type { ClientIdentity } from "../service/index.ts"
+import { InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
+import type { OpenError } from "../session/index.ts"
+import { declareSession, makeSessionApi, SessionRuntime, SessionStore } from "../session/index.ts"
+import type { SettingsReader } from "../settings/index.ts"
+import { Settings } from "../settings/index.ts"
+import { ToolRegistry } from "../tool/index.ts"
+import type { SessionContext } from "./context.ts"
+import { provideConversation } from "./conversation-provider.ts"
+import { Conversation } from "./conversation.ts"
+import type { SessionRegistration } from "./registrations.ts"
+import { makeBinding } from "./registrations.ts"
+import type { SessionHostParts } from "./session-context.ts"
+import { makeSessionContext } from "./session-context.ts"
+
+/** Which plugins a location has, in manifest order, and how each loads its session facet. Global. */
+export class SessionPlugins extends Context.Service<SessionPlugins, {
+  readonly forLocation: (
+    location: LocationRef,
+    settings: SettingsReader
+  ) => Effect.Effect<ReadonlyArray<PluginSource<SessionContext>>>
+  readonly limits?: KernelOptions<never, never>["limits"]
+}>()("@bezel/core/host/SessionPlugins") {
+  /** The same plugins everywhere. */
+  static readonly layer = (
+    sources: ReadonlyArray<PluginSource<SessionContext>>,
+    options?: Pick<KernelOptions<never, never>, "limits">
+  ): Layer.Layer<SessionPlugins> =>
+    Layer.succeed(SessionPlugins, SessionPlugins.of({ forLocation: () => Effect.succeed(sources), ...options }))
+}
+
+export interface SessionHostShape extends SessionHostParts {
+  /** Holds a session open for a client until it detaches; refuses sessions of other places. */
+  readonly attach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
+  readonly detach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
+}
+
+const refusal = (error: OpenError): ServiceError => {
+  switch (error._tag) {
+    case "UnknownSession":
+    case "SessionLocationMismatch":
+      return new ServiceError({ code: "invalid_arguments", message: error.message })
+    case "SessionInUse":
+      return new ServiceError({
+        code: "unavailable",
+        message: `The session ${error.sessionID} is in use by process ${error.holder.pid} (${error.holder.command}).`
+      })
+    default:
+      return new ServiceError({ code: "unavailable", message: `The session could not be opened: ${error.message}` })
+  }
+}
+
+const makeSessionHost = Effect.gen(function*() {
+  const location = yield* Location
+  const settings = yield* Effect.flatMap(Settings, ({ forLocation }) => forLocation(location.directory))
+  const runtime = yield* SessionRuntime
+  const directory = yield* ServiceDirectory
+  const broker = yield* InteractionBroker
+  const scope = yield* Effect.scope
+  const attached = new Map<string, Scope.Closeable>()
+  const place = (sessionID: string, client: ClientIdentity) => `${client.id} ${sessionID}`
+
+  // Ahead of all plugins, so that their session effects find the service there.
+  yield* directory.declare(Conversation, { perSession: true })
+  yield* runtime.declare({
+    remove: [],
+    add: [
+      declareSession({ plugin: "the host", order: -1 }, (session) =>
+        provideConversation({ directory, broker }, session, session.main))
+    ]
+  })
+
+  const detach: SessionHostShape["detach"] = (sessionID, client) =>
+    Effect.suspend(() => {
+      const held = attached.get(place(sessionID, client))
+      attached.delete(place(sessionID, client))
+      return held === undefined ? Effect.void : Scope.close(held, Exit.void)
+    })
+
+  return SessionHost.of({
+    location,
+    settings,
+    runtime,
+    directory,
+    broker,
+    tools: yield* ToolRegistry,
+    providers: yield* ProviderRegistry,
+    session: makeSessionApi(location, yield* SessionStore, runtime),
+    attach: (sessionID, client) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function*() {
+          yield* detach(sessionID, client)
+          const held = yield* Scope.fork(scope)
+          yield* restore(runtime.open(sessionID)).pipe(
+            Scope.provide(held),
+            Effect.onError(() => Scope.close(held, Exit.void)),
+            Effect.mapError(refusal)
+          )
+          attached.set(place(sessionID, client), held)
+        })
+      ),
+    detach
+  })
+})
+
+/** What the facets of one location are given, and who is attached to its sessions. */
+export class SessionHost extends Context.Service<SessionHost, SessionHostShape>()("@bezel/core/host/SessionHost") {
+  static readonly layer = Layer.effect(SessionHost, makeSessionHost)
+}
+
+const makePluginKernel = Effect.gen(function*() {
+  const host = yield* SessionHost
+  const plugins = yield* SessionPlugins
+  const kernel = yield* Kernel.make<SessionContext, SessionRegistration>({
+    host: "session",
+    plugins: yield* plugins.forLocation(host.location, host.settings),
+    makeContext: (facet, running) => makeSessionContext(facet, running, host),
+    bind: makeBinding(host),
+    ...(plugins.limits === undefined ? {} : { limits: plugins.limits })
+  })
+  const faults = [...yield* host.tools.faults, ...yield* host.providers.contributions.faults]
+  yield* Effect.forEach(faults, (fault) => Effect.logWarning(fault.message), { discard: true })
+  return PluginKernel.of(kernel)
+})
+
+/** The session facets of one location, booted. */
+export class PluginKernel extends Context.Service<PluginKernel, KernelShape>()("@bezel/core/host/PluginKernel") {
+  static readonly layer = Layer.effect(PluginKernel, makePluginKernel)
+}
+
+/** Where the clients of one location connect, once its plugins are up. */
+export const endpointLayer = Layer.effect(
+  Endpoint,
+  Effect.gen(function*() {
+    yield* PluginKernel
+    const { attach, detach } = yield* SessionHost
+    return Endpoint.of(yield* Endpoint.make({ attach, detach }))
+  })
+)
+
+/** Everything of one location, from the global services up. */
+export const locationLayer = (location: LocationRef) =>
+  endpointLayer.pipe(
+    Layer.provideMerge(PluginKernel.layer),
+    Layer.provideMerge(SessionHost.layer),
+    Layer.provideMerge(SessionRuntime.layer),
+    Layer.provideMerge(Layer.mergeAll(ToolRegistry.layer, ProviderRegistry.layer, ServiceDirectory.layer, InteractionBroker.layer)),
+    Layer.provideMerge(Layer.succeed(Location, location))
+  )
+
+export type { BindFault }
+export { HostFailed }
