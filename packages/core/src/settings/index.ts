@@ -1,4 +1,5 @@
 export * from "./error.ts"
+export { projectFolders } from "./files.ts"
 export { settingsJsonSchema } from "./json-schema.ts"
 export * from "./key.ts"
 export * from "./paths.ts"

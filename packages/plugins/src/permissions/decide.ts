@@ -66,13 +66,19 @@ const judgePath = (set: RuleSet, access: string, file: string, isOutside: boolea
   }
 }
 
+/** The rule for exactly this. A command line without a command is nothing that a rule could name. */
+const grantFor = ({ access, value }: Subject): string | null => {
+  if (value.includes(unknown) || (value === "" && access === "bash")) return null
+  return formatRule({ access, pattern: value === "" ? "*" : escapePattern(value) })
+}
+
 const judgeText = (set: RuleSet, subject: Subject, what: string, isOutside: boolean): Finding => {
   const judgement = judge(set, subject)
   if (judgement.verdict === "allow") return allowed
   return {
     verdict: judgement.verdict,
     reason: reasonOf(judgement, what),
-    grant: subject.value.includes(unknown) ? null : formatRule({ access: subject.access, pattern: subject.value === "" ? "*" : escapePattern(subject.value) }),
+    grant: grantFor(subject),
     beyondYes: maybeForbidden(judgement) ?? outside(isOutside)
   }
 }

@@ -6,7 +6,7 @@
  * is executed and no file is looked at. Whatever cannot be told for certain is a problem, and a problem means that a person is
  * asked; the reading never guesses in favour of the command.
  */
-import { forEachChild, parse, type Assignment, type Command, type HereDoc, type Redirect, type Script, type SyntaxNode, type Word, type WordPart } from "unbash"
+import { forEachChild, parse, type Assignment, type Command, type Redirect, type Script, type SyntaxNode, type Word, type WordPart } from "unbash"
 import { unknown } from "./pattern.ts"
 import { readsScriptFromInput, unwrap } from "./wrappers.ts"
 
@@ -109,10 +109,19 @@ class Reader {
     for (const arg of args) if (arg.type === "Word") this.path(arg)
     const words = [textOf(node.name), ...args.map((arg) => arg.type === "Word" ? textOf(arg) : assignmentText(arg))]
     this.simple(words, assignments.map(assignmentText), nesting)
-    const inputs = [...node.prefix, ...node.suffix].filter((item): item is HereDoc => item.type === "HereDoc")
-    if (inputs.length > 0 && readsScriptFromInput([baseName(words[0] ?? ""), ...words.slice(1)])) {
-      for (const input of inputs) this.script(input.body.text, nesting + 1)
+    if (readsScriptFromInput([baseName(words[0] ?? ""), ...words.slice(1)])) this.input(node, words[0] ?? "", nesting)
+  }
+
+  /** A shell that takes its script from its input: read along if the script stands here, else nobody knows what it runs. */
+  input(node: Command, name: string, nesting: number): void {
+    const inputs = [...node.prefix, ...node.suffix].flatMap((item) =>
+      item.type === "HereDoc" ? [item.body.text] : item.type === "HereString" && item.target !== undefined ? [textOf(item.target)] : []
+    )
+    if (inputs.length === 0 || inputs.some((text) => text.includes(unknown))) {
+      this.problems.add(`${name} would run whatever its input says`)
+      return
     }
+    for (const text of inputs) this.script(text, nesting + 1)
   }
 
   /** `NAME=value` without a command: harmless for a script's own variables, but a variable that is exported steers what follows. */
