@@ -30,8 +30,8 @@ const parsers: { readonly [verb: string]: (rest: string, written: string) => Off
   read: (rest, written) => rest === "" ? null : call(written, "read", { path: unquote(rest) }),
   list: (rest, written) => call(written, "list", rest === "" ? {} : { path: unquote(rest) }),
   search: (rest, written) => {
-    const found = /^([\s\S]+?)\s+in\s+(\S+|"[^"]+"|'[^']+'|`[^`]+`)$/.exec(rest)
-    const pattern = unquote(found?.[1] ?? rest)
+    const found = /^("[^"]+"|'[^']+'|`[^`]+`|[\s\S]+?)(?:\s+in\s+(\S+|"[^"]+"|'[^']+'|`[^`]+`))?$/.exec(rest)
+    const pattern = unquote(found?.[1] ?? "")
     if (pattern === "") return null
     return call(written, "search", found?.[2] === undefined ? { pattern } : { pattern, glob: unquote(found[2]) })
   },

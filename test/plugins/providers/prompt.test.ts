@@ -1,0 +1,141 @@
+import { describe, expect, it } from "@effect/vitest"
+import type { Message } from "@bezel/core/model"
+import { Effect } from "effect"
+import { collect, model, request, server, tool, wires } from "./support.ts"
+
+/** What a provider is sent for a conversation. */
+const sent = (wire: (typeof wires)[number], messages: ReadonlyArray<Message>, change: Parameters<typeof request>[0] = {}, info: Parameters<typeof model>[2] = {}) =>
+  Effect.scoped(Effect.gen(function*() {
+    const { requests, url } = yield* server({ text: "ok" })
+    const { error } = yield* collect(yield* model(wire, url, info), request({ messages, ...change }))
+    expect(error).toBeNull()
+    return requests[0]?.body ?? {}
+  }))
+
+const user = (text: string): Message => ({ role: "user", content: [{ type: "text", text }] })
+const call = (id: string, params = {}): Message => ({ role: "assistant", content: [{ type: "tool-call", id, name: "read", params }] })
+const result = (id: string, text: string, change: object = {}): Message => ({
+  role: "tool",
+  content: [{ type: "tool-result", id, name: "read", isFailure: false, result: text, ...change }]
+})
+const image = { type: "file", mediaType: "image/png", data: "iVBORw0KGgo=" } as const
+
+describe.each(wires)("a request over the %s wire", (wire) => {
+  it.live("leaves out what has no content", () =>
+    Effect.gen(function*() {
+      const body = yield* sent(wire, [
+        { role: "system", content: "" },
+        user("first"),
+        { role: "assistant", content: [] },
+        { role: "assistant", content: [{ type: "text", text: "" }] },
+        { role: "assistant", content: [{ type: "reasoning", text: "cut before its answer" }] },
+        { role: "user", content: [{ type: "text", text: "" }] },
+        user("second")
+      ])
+      expect(JSON.stringify(body)).not.toContain("cut before")
+      expect(JSON.stringify(body["messages"])).not.toContain("\"\"")
+      expect(body["messages"]).toHaveLength(wire === "openai" ? 2 : 1)
+    }))
+
+  it.live("says in words that a tool gave nothing", () =>
+    Effect.gen(function*() {
+      const body = JSON.stringify(yield* sent(wire, [user("go"), call("a"), result("a", ""), call("b"), result("b", "", { isFailure: true })]))
+      expect(body).toContain("(no output)")
+      expect(body).toContain("(failed without output)")
+    }))
+
+  it.live("pairs each call with its result", () =>
+    Effect.gen(function*() {
+      const body = yield* sent(wire, [
+        user("go"),
+        { role: "assistant", content: [{ type: "text", text: "I look." }, { type: "tool-call", id: "a", name: "read", params: { p: 1 } }, { type: "tool-call", id: "b", name: "read", params: {} }] },
+        { role: "tool", content: [{ type: "tool-result", id: "a", name: "read", isFailure: false, result: "A" }, { type: "tool-result", id: "b", name: "read", isFailure: true, result: { code: 7 } }] }
+      ])
+      if (wire === "openai") {
+        expect(body["messages"]).toMatchObject([
+          {},
+          { role: "assistant", content: "I look.", tool_calls: [{ id: "a", function: { name: "read", arguments: "{\"p\":1}" } }, { id: "b", function: { arguments: "{}" } }] },
+          { role: "tool", tool_call_id: "a", content: "A" },
+          { role: "tool", tool_call_id: "b", content: "{\"code\":7}" }
+        ])
+      } else {
+        expect(body["messages"]).toMatchObject([
+          {},
+          { role: "assistant", content: [{ type: "text" }, { type: "tool_use", id: "a", input: { p: 1 } }, { type: "tool_use", id: "b", input: {} }] },
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "A" }, { type: "tool_result", tool_use_id: "b", content: "{\"code\":7}", is_error: true }] }
+        ])
+      }
+    }))
+
+  it.live("shows an image of a tool's result to a model that reads images, and describes it to one that does not", () =>
+    Effect.gen(function*() {
+      const messages = [user("go"), call("a"), result("a", "an image", { modelOutput: [{ type: "text", text: "see" }, image] }), call("b"), result("b", "B")]
+      const seeing = JSON.stringify(yield* sent(wire, messages, {}, { images: true }))
+      expect(seeing).toContain("iVBORw0KGgo=")
+      expect(seeing).toContain("see")
+      const blind = JSON.stringify(yield* sent(wire, messages))
+      expect(blind).not.toContain("iVBORw0KGgo=")
+      expect(blind).toContain("does not read images")
+    }))
+
+  it.live("shows images of the user, and describes other files that it cannot send", () =>
+    Effect.gen(function*() {
+      const body = JSON.stringify(yield* sent(wire, [{
+        role: "user",
+        content: [image, { type: "file", mediaType: "application/zip", fileName: "a.zip", data: "UEsDBA==" }]
+      }], {}, { images: true }))
+      expect(body).toContain("iVBORw0KGgo=")
+      expect(body).not.toContain("UEsDBA==")
+      expect(body).toContain("application/zip")
+    }))
+
+  it.live("is well-formed Unicode, whatever a tool read", () =>
+    Effect.gen(function*() {
+      const body = JSON.stringify(yield* sent(wire, [user("a\ud800b"), call("a"), result("a", "c\udfffd")]))
+      expect(body).toContain("a\ufffdb")
+      expect(body).toContain("c\ufffdd")
+    }))
+
+  it.live("declares the tools, and none where there are none", () =>
+    Effect.gen(function*() {
+      expect((yield* sent(wire, [user("x")], { tools: [tool("one"), tool("two")] }))["tools"]).toHaveLength(2)
+      expect((yield* sent(wire, [user("x")], { tools: [] }))["tools"]).toBeUndefined()
+    }))
+
+  it.live("bounds the answer as asked, else by what is known of the model", () =>
+    Effect.gen(function*() {
+      expect((yield* sent(wire, [user("x")], { maxOutput: 77 }, { maxOutput: 500 }))["max_tokens"]).toBe(77)
+      expect((yield* sent(wire, [user("x")], {}, { maxOutput: 500 }))["max_tokens"]).toBe(500)
+    }))
+
+  it.live("passes no data of ours on to the provider", () =>
+    Effect.gen(function*() {
+      const body = JSON.stringify(yield* sent(wire, [
+        { role: "user", content: [{ type: "text", text: "hi", options: { bezel: { private: "ours" } } }], options: { bezel: { private: "ours" } } }
+      ]))
+      expect(body).not.toContain("ours")
+    }))
+})
+
+describe("thinking", () => {
+  it.live("is asked of a model that can, and never of one that cannot", () =>
+    Effect.gen(function*() {
+      const openai = (thinking: "off" | "high", reasoning: boolean) => sent("openai", [user("x")], { thinking }, { reasoning })
+      expect((yield* openai("high", true))["reasoning_effort"]).toBe("high")
+      expect((yield* openai("high", false))["reasoning_effort"]).toBeUndefined()
+      expect((yield* openai("off", true))["reasoning_effort"]).toBeUndefined()
+      const anthropic = (thinking: "off" | "low", reasoning: boolean) => sent("anthropic", [user("x")], { thinking }, { reasoning, model: "claude-sonnet-4-5" })
+      expect((yield* anthropic("low", true))["thinking"]).toMatchObject({ type: "enabled" })
+      expect((yield* anthropic("off", true))["thinking"]).toMatchObject({ type: "disabled" })
+      expect((yield* anthropic("low", false))["thinking"]).toBeUndefined()
+    }))
+})
+
+it.live("an Anthropic request marks what its next one will share, after the system text and at the end", () =>
+  Effect.gen(function*() {
+    const body = yield* sent("anthropic", [{ role: "system", content: "You are." }, user("a"), { role: "assistant", content: [{ type: "text", text: "b" }] }, user("c")])
+    expect(body["system"]).toMatchObject([{ text: "You are.", cache_control: { type: "ephemeral" } }])
+    const marked = JSON.stringify(body["messages"]).split("cache_control").length - 1
+    expect(marked).toBe(1)
+    expect(body["messages"]).toMatchObject([{}, {}, { content: [{ text: "c", cache_control: { type: "ephemeral" } }] }])
+  }))
