@@ -31,17 +31,18 @@ export const deriveContext = (entries: ReadonlyArray<EntryRecord>): ReadonlyArra
 
 const hasContent = (message: Message): boolean => message.content.length > 0
 
-const callsOf = (message: Message): ReadonlyArray<ToolCallPart> =>
-  message.role === "assistant" ? message.content.filter((part) => part.type === "tool-call") : []
+const isCall = (part: { readonly type: string }): boolean => part.type === "tool-call"
+
+const hasCalls = (message: Message): boolean => message.role === "assistant" && message.content.some(isCall)
 
 const pairCalls = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const paired: Array<Message> = []
   for (const [index, message] of messages.entries()) {
     if (message.role === "tool") continue
     paired.push(message)
-    const calls = callsOf(message)
-    if (calls.length === 0) continue
+    if (message.role !== "assistant" || !hasCalls(message)) continue
     const results = resultsBehind(messages, index)
+    const calls = message.content.filter((part) => part.type === "tool-call")
     paired.push({ role: "tool", content: calls.map((call) => results.get(call.id) ?? missingResult(call)) })
   }
   return paired
@@ -50,8 +51,9 @@ const pairCalls = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => 
 /** Results up to the next message with calls, so that a provider which repeats call ids mixes nothing up. */
 const resultsBehind = (messages: ReadonlyArray<Message>, index: number): ReadonlyMap<string, ToolResultPart> => {
   const results = new Map<string, ToolResultPart>()
-  for (const message of messages.slice(index + 1)) {
-    if (callsOf(message).length > 0) break
+  for (let next = index + 1; next < messages.length; next++) {
+    const message = messages[next]
+    if (message === undefined || hasCalls(message)) break
     if (message.role !== "tool") continue
     for (const result of message.content) if (!results.has(result.id)) results.set(result.id, result)
   }

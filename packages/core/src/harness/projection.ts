@@ -141,4 +141,8 @@ export const applyToView = (view: ConversationView, operations: ReadonlyArray<Op
 
 /** The transcript after these entries were appended. */
 export const appendTranscript = (transcript: ReadonlyArray<EntryRecord>, entries: ReadonlyArray<EntryRecord>): ReadonlyArray<EntryRecord> =>
-  entries.length === 0 ? transcript : activeEntries([...transcript, ...entries])
+  entries.length === 0
+    ? transcript
+    : entries.some((entry) => entry.head !== null)
+    ? activeEntries([...transcript, ...entries])
+    : [...transcript, ...entries]
