@@ -7,16 +7,16 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import type { ConversationConfig, ConversationView } from "@bezel/core/harness"
 import type { Replica } from "@bezel/core/service"
 import { type Block, group, span, text, type TuiContext } from "@bezel/tui"
+import { chatSlots } from "./contract.ts"
 import { activityBlock, activityOf, frameMillis, queueBlocks, statusBlock } from "./status.ts"
 import { makeTranscript } from "./transcript.ts"
 
 /** What chat needs of the conversation's service. */
 export interface ChatConversation {
-  readonly view: Replica<ConversationView>
+  readonly view: Pick<Replica<ConversationView>, "value" | "status">
   readonly send: (input: {
     readonly text: string
     readonly whenBusy: "followUp" | "steer"
@@ -26,6 +26,14 @@ export interface ChatConversation {
   readonly configSet: (patch: Partial<ConversationConfig>) => Effect.Effect<unknown, { readonly message: string }>
 }
 
+/** What the screen shows, asked for at each frame. */
+export interface ChatSource {
+  /** The attached session's conversation, `null` while there is none. */
+  readonly conversation: () => ChatConversation | null
+  readonly location: () => string | null
+  readonly home: string | null
+}
+
 /** Milliseconds within which a second Ctrl-C quits. */
 const quitWindow = 2_000
 
@@ -33,13 +41,11 @@ const welcome: ReadonlyArray<Block> = [
   text([span("Bezel", { bold: true, color: "accent" }), span("  /help for help, esc interrupts, ctrl+d quits", { color: "muted" })])
 ]
 
-/** Names of the places that other facets may fill. */
-export const chatSlots = { header: "chat.header", aboveEditor: "chat.aboveEditor", footer: "chat.footer" } as const
-
-export const chatScreen = Effect.fnUntraced(function*(ctx: TuiContext, conversation: ChatConversation, places: {
-  readonly location: () => string | null
-  readonly home: string | null
-}): Effect.fn.Return<void, unknown, Scope.Scope> {
+/** Registers the screen, its commands and its keys; gives what must be called when the source has changed. */
+export const chatScreen = Effect.fnUntraced(function*(
+  ctx: TuiContext,
+  source: ChatSource
+): Effect.fn.Return<() => void, unknown, Scope.Scope> {
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
   const transcript = makeTranscript(ctx)
@@ -47,13 +53,21 @@ export const chatScreen = Effect.fnUntraced(function*(ctx: TuiContext, conversat
   let busySince: number | null = null
   let lastInterrupt = Number.NEGATIVE_INFINITY
 
-  const view = () => conversation.view.value
+  const view = () => source.conversation()?.view.value
   const isBusy = () => view()?.turn != null
 
-  const send = (content: string, whenBusy: "followUp" | "steer") =>
-    conversation.send({ text: content, whenBusy, requestID: globalThis.crypto.randomUUID() })
+  const withConversation = <A, E>(use: (conversation: ChatConversation) => Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const conversation = source.conversation()
+      return conversation === null
+        ? Effect.fail<E | { readonly message: string }>({ message: "No session is attached." })
+        : Effect.asVoid(use(conversation))
+    })
 
-  const editor = yield* ctx.ui.editor({ onSubmit: (content) => Effect.asVoid(send(content, "steer")) })
+  const send = (content: string, whenBusy: "followUp" | "steer") =>
+    withConversation((conversation) => conversation.send({ text: content, whenBusy, requestID: globalThis.crypto.randomUUID() }))
+
+  const editor = yield* ctx.ui.editor({ onSubmit: (content) => send(content, "steer") })
 
   yield* ctx.screens.register("chat", {
     title: "Chat",
@@ -78,7 +92,12 @@ export const chatScreen = Effect.fnUntraced(function*(ctx: TuiContext, conversat
         ]
       },
       below: () => [
-        statusBlock({ view: view(), status: conversation.view.status, location: places.location(), home: places.home }),
+        statusBlock({
+          view: view(),
+          status: source.conversation()?.view.status ?? "detached",
+          location: source.location(),
+          home: source.home
+        }),
         ...ctx.slots.render(chatSlots.footer)
       ]
     })
@@ -88,7 +107,7 @@ export const chatScreen = Effect.fnUntraced(function*(ctx: TuiContext, conversat
 
   yield* ctx.commands.register("chat.interrupt", {
     description: "Interrupt what the model does",
-    run: () => Effect.asVoid(conversation.abort({ reason: "interrupted by the person" }))
+    run: () => withConversation((conversation) => conversation.abort({ reason: "interrupted by the person" }))
   })
   yield* ctx.commands.register("chat.clearOrQuit", {
     description: "Clear the editor; twice: quit",
@@ -115,7 +134,7 @@ export const chatScreen = Effect.fnUntraced(function*(ctx: TuiContext, conversat
     slash: "later",
     argument: "TEXT",
     description: "Send TEXT once the running turn has ended",
-    run: (content) => content === "" ? ctx.ui.notify("Say what to send: /later TEXT", "warning") : Effect.asVoid(send(content, "followUp"))
+    run: (content) => content === "" ? ctx.ui.notify("Say what to send: /later TEXT", "warning") : send(content, "followUp")
   })
   yield* ctx.commands.register("chat.model", {
     slash: "model",
@@ -127,7 +146,8 @@ export const chatScreen = Effect.fnUntraced(function*(ctx: TuiContext, conversat
         const model = view()?.config.model
         return ctx.ui.notify(model == null ? "No model is set. /model PROVIDER/MODEL sets one." : `The model is ${model.provider}/${model.model}.`)
       }
-      return Effect.asVoid(conversation.configSet({ model: { provider: name.slice(0, separator), model: name.slice(separator + 1) } }))
+      const model = { provider: name.slice(0, separator), model: name.slice(separator + 1) }
+      return withConversation((conversation) => conversation.configSet({ model }))
     }
   })
   yield* ctx.commands.register("app.help", {
@@ -150,24 +170,20 @@ export const chatScreen = Effect.fnUntraced(function*(ctx: TuiContext, conversat
 
   // ---------------------------------------------------------------------------------------------------------- frames
 
-  yield* ctx.onActivate(Effect.gen(function*() {
-    yield* Effect.forkScoped(conversation.view.forEach((current) =>
-      Effect.sync(() => {
-        if (current.turn === null) busySince = null
-        else busySince ??= now()
-        editor.setBorder({ color: current.turn === null ? "border" : "accent" })
-        ctx.ui.redraw()
-      })
-    ))
-    // The spinner, the seconds and the retry countdown move while a turn runs.
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(
-      Effect.sleep(frameMillis),
-      Effect.sync(() => {
-        if (isBusy()) ctx.ui.redraw()
-      })
-    )))
-    yield* Effect.forkScoped(statusRedraws(ctx, conversation.view))
-  }))
+  // The spinner, the seconds and the retry countdown move while a turn runs.
+  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(Effect.forever(Effect.andThen(
+    Effect.sleep(frameMillis),
+    Effect.sync(() => {
+      if (isBusy()) ctx.ui.redraw()
+    })
+  )))))
+
+  return () => {
+    if (!isBusy()) busySince = null
+    else busySince ??= now()
+    editor.setBorder({ color: isBusy() ? "accent" : "border" })
+    ctx.ui.redraw()
+  }
 })
 
 const helpBlocks = (
@@ -187,6 +203,3 @@ const helpBlocks = (
     line("shift+enter, ctrl+j", "New line")
   ]
 }
-
-const statusRedraws = (ctx: TuiContext, view: Replica<ConversationView>) =>
-  Stream.runForEach(view.statuses, () => Effect.sync(ctx.ui.redraw))

@@ -50,6 +50,24 @@ const changeBlocks = (content: string, sign: "+" | "-", expanded: boolean): Read
   ]
 }
 
+/** A unified diff without its file names. */
+const diffBlocks = (diff: string, expanded: boolean): ReadonlyArray<Block> => {
+  const lines = diff.replace(/\n$/, "").split("\n").filter((line) => !line.startsWith("--- ") && !line.startsWith("+++ "))
+  const limit = expanded ? lines.length : 2 * shownLines
+  const blocks: Array<Block> = lines.slice(0, limit).map((line) => {
+    const color = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "muted"
+    return text(span(line, { color }), { wrap: "clip", indent: 2 })
+  })
+  if (lines.length > limit) blocks.push(text(muted(`… ${lines.length - limit} more lines`), { wrap: "clip", indent: 2 }))
+  return blocks
+}
+
+const diffOf = (call: ToolCallView): string | null => {
+  const { details } = call
+  const diff = typeof details === "object" && details !== null && "diff" in details ? details.diff : null
+  return typeof diff === "string" && diff !== "" ? diff : null
+}
+
 /** Lines at the beginning and at the end that both texts share are not a change. */
 const trimCommon = (before: string, after: string): { readonly removed: string; readonly added: string } => {
   const old = before.split("\n")
@@ -94,6 +112,8 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
     },
     body: (call, options) => {
       const content = textArgument(call, "content")
+      const diff = diffOf(call)
+      if (diff !== null && !failed(call)) return diffBlocks(diff, options.expanded)
       return failed(call) || content === null ? outputTail(call.output, options, { color: "error" }) : changeBlocks(content, "+", options.expanded)
     }
   },
@@ -102,6 +122,8 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
     body: (call, options) => {
       const before = textArgument(call, "oldText")
       const after = textArgument(call, "newText")
+      const diff = diffOf(call)
+      if (diff !== null && !failed(call)) return diffBlocks(diff, options.expanded)
       if (failed(call) || before === null || after === null) return outputTail(call.output, options, { color: "error" })
       const { added, removed } = trimCommon(before, after)
       return [
@@ -123,6 +145,6 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
 }
 
 /** The terminal facet. */
-export const toolsTui = Effect.fn("tools/tui")(function*(ctx: TuiContext) {
+export const tui = Effect.fn("tools/tui")(function*(ctx: TuiContext) {
   for (const [name, renderer] of Object.entries(toolRenderers)) yield* ctx.toolRenderers.register(name, renderer)
 })

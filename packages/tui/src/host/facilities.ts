@@ -16,16 +16,16 @@ import * as Scope from "effect/Scope"
 import type { Registration } from "@bezel/core/harness"
 import { causeMessage, type FacetScope, type Registered } from "@bezel/core/kernel"
 import type { Terminal } from "@earendil-works/pi-tui"
-import { type Block, rule, span, text } from "../block.ts"
+import { type Block, span, text } from "../block.ts"
 import type { TerminalFacilities } from "../context.ts"
 import type { EditorHandle, EditorOptions, ScreenContent, Theme } from "../contributions.ts"
 import { type Layout, makeLayout } from "../layout.ts"
 import { darkTheme, lightTheme, makePainter, type Painter, terminalTheme } from "../paint.ts"
-import { fit } from "../width.ts"
 import { toolCard } from "../card.ts"
 import { AskedByPerson, makeDialogs } from "./dialogs.ts"
 import { type HostEditor, makeEditor } from "./editor.ts"
 import { guarded, makeFrame } from "./frame.ts"
+import { makePanel, type Panel } from "./panel.ts"
 import { makeRegistries, type RegistryName, type TerminalItem, type Visible } from "./registry.ts"
 import { openStage, type StopSignal } from "./stage.ts"
 
@@ -37,6 +37,8 @@ export interface TerminalOptions {
   readonly terminal?: Terminal
   /** Id of the theme to begin with; default `terminal`. */
   readonly theme?: string
+  /** Commands by key, before what facets bind. */
+  readonly keybindings?: { readonly [key: string]: string }
   /** Default: by the environment (`NO_COLOR`). */
   readonly color?: boolean
 }
@@ -59,6 +61,7 @@ export interface TerminalHost {
 }
 
 interface Overlay {
+  readonly panel: Panel
   readonly closeKeys: ReadonlyArray<string>
   readonly close: () => void
 }
@@ -185,18 +188,28 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       const overlay = overlays.at(-1)
       if (overlay !== undefined) {
         if (overlay.closeKeys.some((key) => pressed(sequence, key))) overlay.close()
+        else overlay.panel.key(sequence)
+        changed()
         return
       }
       dialogs.typed()
+      for (const [key, command] of Object.entries(options.keybindings ?? {})) {
+        if (pressed(sequence, key)) return runBound(key, command, "")
+      }
       for (const binding of [...registries.all("keybinding")].reverse()) {
         if (!pressed(sequence, binding.key)) continue
         if (!holds(binding)) continue
-        const { argument, command } = binding.value
-        fork(Effect.flatMap(runCommand(command, argument ?? ""), (found) =>
-          found ? Effect.void : notify(`${binding.key} is bound to ${command}, which does not exist.`, "warning")))
-        return
+        return runBound(binding.key, binding.value.command, binding.value.argument ?? "")
       }
-      currentEditor()?.key(sequence)
+      const editor = currentEditor()
+      if (editor !== null) return editor.key(sequence)
+      // Nothing else takes keys, so there must be a way out.
+      if (pressed(sequence, "ctrl+c") || pressed(sequence, "ctrl+d")) quit()
+    }
+
+    const runBound = (key: string, command: string, argument: string): void => {
+      fork(Effect.flatMap(runCommand(command, argument), (found) =>
+        found ? Effect.void : notify(`${key} is bound to ${command}, which does not exist.`, "warning")))
     }
 
     const holds = (binding: Visible<{ readonly when?: () => boolean }>): boolean => {
@@ -213,6 +226,8 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       editor: currentEditor,
       dialogs,
       notices: () => notices.map((notice) => notice.block),
+      panel: () => overlays.at(-1)?.panel ?? null,
+      height: () => stage.size().rows,
       ending: () => ending
     })
 
@@ -238,6 +253,10 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     redraw = () => stage.tui.requestRender()
 
     const restore = Effect.sync(stage.restore)
+    const quit = (): void => {
+      stage.restore()
+      Deferred.doneUnsafe(end, Exit.succeed({ type: "quit" }))
+    }
 
     const show = (id: string): Effect.Effect<boolean> =>
       Effect.suspend(() => {
@@ -296,24 +315,12 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     const openOverlay = (title: string, body: () => ReadonlyArray<Block>, closeKeys: ReadonlyArray<string>, plugin: string) =>
       Effect.gen(function*() {
         const closed = yield* Deferred.make<void>()
-        const handle = stage.tui.showOverlay({
-          render: (width) => {
-            const rows = layout.all([
-              rule({ color: "accent" }),
-              text(span(title, { bold: true })),
-              ...guarded(plugin, "an overlay", body),
-              rule({ color: "accent" })
-            ], width)
-            return rows.map((line) => fit(line, width))
-          },
-          invalidate: () => {}
-        }, { width: "80%", minWidth: 20, maxHeight: "80%", margin: 1, nonCapturing: true })
         const overlay: Overlay = {
+          panel: makePanel(title, () => guarded(plugin, "an overlay", body), closeKeys),
           closeKeys,
           close: () => {
             if (!overlays.includes(overlay)) return
             overlays = overlays.filter((other) => other !== overlay)
-            handle.hide()
             changed()
             Deferred.doneUnsafe(closed, Exit.void)
           }
@@ -339,10 +346,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
             for (const overlay of overlays) overlay.close()
           }),
           redraw: changed,
-          quit: Effect.sync(() => {
-            stage.restore()
-            Deferred.doneUnsafe(end, Exit.succeed({ type: "quit" }))
-          }),
+          quit: Effect.sync(quit),
           size: stage.size
         },
         commands: {

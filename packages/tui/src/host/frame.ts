@@ -3,7 +3,7 @@
  *
  *     body        grows, scrolls away into the terminal's own history
  *     above       stays: queue, notices
- *     editor      or, in its place, the open dialog
+ *     editor      or, in its place, the open dialog or panel
  *     below       stays: status
  *
  * Whatever a facet's render function does, a frame comes out: one that throws is replaced by a line that names it.
@@ -15,6 +15,7 @@ import type { Layout } from "../layout.ts"
 import { fit } from "../width.ts"
 import type { Dialogs } from "./dialogs.ts"
 import type { HostEditor } from "./editor.ts"
+import type { Panel } from "./panel.ts"
 
 export interface FrameParts {
   readonly layout: () => Layout
@@ -22,6 +23,9 @@ export interface FrameParts {
   readonly editor: () => HostEditor | null
   readonly dialogs: Dialogs
   readonly notices: () => ReadonlyArray<Block>
+  readonly panel: () => Panel | null
+  /** Rows of the terminal. */
+  readonly height: () => number
   /** The last frame: what stays on the screen after the host has ended. */
   readonly ending: () => boolean
 }
@@ -62,12 +66,18 @@ export const makeFrame = (parts: FrameParts): Component => ({
     const screen = parts.screen()
     const content = screen?.content
     if (screen !== null && content !== undefined) blocks(screen.plugin, "the screen", content.body)
-    if (parts.ending()) return rows
+    // The empty row is where pi-tui leaves the cursor, and writes a blank.
+    if (parts.ending()) return [...rows, ""]
     if (screen !== null && content?.above !== undefined) blocks(screen.plugin, "the screen", content.above)
     blocks("bezel", "a notice", parts.notices)
     if (parts.dialogs.isOpen()) {
       blocks("bezel", "the dialog", parts.dialogs.blocks)
       add(parts.dialogs.rows(width).map((line) => fit(line, width)))
+      return rows
+    }
+    const panel = parts.panel()
+    if (panel !== null) {
+      add(panel.rows(layout, width, parts.height()))
       return rows
     }
     const editor = parts.editor()

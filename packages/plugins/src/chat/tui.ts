@@ -1,0 +1,47 @@
+/**
+ * The terminal facet of chat: the chat screen over the root conversation of the session that the terminal is attached to.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { homedir } from "node:os"
+import { Conversation } from "@bezel/core/host"
+import type { Facade } from "@bezel/core/service"
+import type { TuiContext } from "@bezel/tui"
+import { chatScreen } from "./screen.ts"
+
+export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
+  let attached: { readonly sessionID: string; readonly location: string } | null = null
+  let current: Facade<Conversation> | null = null
+
+  const changed = yield* chatScreen(ctx, {
+    conversation: () => current !== null && (attached === null || current.view.value?.conversation.sessionID === attached.sessionID) ? current : null,
+    location: () => attached?.location ?? null,
+    home: homedir()
+  })
+
+  yield* ctx.observe(Conversation, (instance) =>
+    Effect.gen(function*() {
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          if (current !== instance) return
+          current = null
+          changed()
+        })
+      )
+      yield* Effect.forkScoped(Stream.runForEach(instance.view.statuses, () => Effect.sync(changed)))
+      yield* instance.view.forEach(({ conversation }) =>
+        Effect.sync(() => {
+          // Forks and sub-agents are conversations of the session too.
+          if (conversation.parent === null && conversation.owner === null) current = instance
+          changed()
+        })
+      )
+    }))
+
+  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(Stream.runForEach(ctx.session.changes, (identity) =>
+    Effect.sync(() => {
+      attached = identity === null ? null : { sessionID: identity.sessionID, location: identity.location.directory }
+      changed()
+    })
+  ))))
+})

@@ -1,0 +1,93 @@
+/**
+ * `runTerminal`: the terminal host from start to end.
+ *
+ * Takes the terminal, boots the terminal facets of the manifest over the presentation half of a connection, shows the first
+ * screen and completes when the person quits or the process is told to stop. The terminal is restored before anything else
+ * is closed, on every way out. pi-tui is loaded here and not before, so that a command without a screen does not pay for it.
+ */
+import type { Terminal } from "@earendil-works/pi-tui"
+import * as Effect from "effect/Effect"
+import type { PresentationContext } from "@bezel/core/host"
+import { type BindFault, type FacetScope, type HostFailed, Kernel, type KernelShape, type PluginFailure, type PluginSource, type Registered } from "@bezel/core/kernel"
+import type { TuiContext } from "./context.ts"
+import type { TerminalEnd } from "./host/facilities.ts"
+import type { TerminalItem } from "./host/registry.ts"
+
+/** The presentation half of a host: what `PresentationContext` is made of, over one connection. */
+export interface PresentationHalf<Item> {
+  readonly makeContext: (facet: FacetScope<Item>, kernel: Pick<KernelShape, "plugins">) => PresentationContext
+  readonly check: (current: ReadonlyArray<Registered<Item>>, plugins: ReadonlyArray<string>) => ReadonlyArray<BindFault>
+  readonly apply: (change: {
+    readonly current: ReadonlyArray<Registered<Item>>
+    readonly added: ReadonlyArray<Registered<Item>>
+    readonly removed: ReadonlyArray<Registered<Item>>
+  }) => Effect.Effect<void>
+}
+
+export interface RunTerminalOptions<Item> {
+  readonly presentation: PresentationHalf<Item>
+  /** The terminal facets, in manifest order. */
+  readonly plugins: ReadonlyArray<PluginSource<TuiContext>>
+  /** Id of the screen to begin with; default `chat`. */
+  readonly screen?: string
+  /** Id of the theme; default `terminal`. */
+  readonly theme?: string
+  /** Keys by command from the settings: `{ "ctrl+t": "thinking.cycle" }`. They win over what facets bind. */
+  readonly keybindings?: { readonly [key: string]: string }
+  /** Default: this process's terminal. */
+  readonly terminal?: Terminal
+  /** Told of each plugin that did not start; the person sees it too. */
+  readonly report?: (failure: PluginFailure) => Effect.Effect<void>
+}
+
+const isTerminalItem = <Item>(registered: Registered<Item | TerminalItem>): registered is Registered<TerminalItem> =>
+  typeof registered.item === "object" && registered.item !== null && "terminal" in registered.item
+
+const isOther = <Item>(registered: Registered<Item | TerminalItem>): registered is Registered<Item> => !isTerminalItem(registered)
+
+/**
+ * Runs the terminal host until it ends. Fails with `HostFailed` if a required facet fails, with the terminal restored.
+ * Interrupting it restores the terminal too.
+ */
+export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Effect<TerminalEnd, HostFailed> =>
+  Effect.scoped(Effect.gen(function*() {
+    const { makeTerminalHost } = yield* Effect.promise(() => import("./host/facilities.ts"))
+    const host = yield* makeTerminalHost({
+      ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
+      ...(options.theme === undefined ? {} : { theme: options.theme }),
+      keybindings: options.keybindings ?? {}
+    })
+    const boot = Kernel.make<TuiContext, Item | TerminalItem>({
+      host: "tui",
+      plugins: options.plugins,
+      makeContext: (facet, kernel) => ({
+        ...options.presentation.makeContext(facet, kernel),
+        ...host.facilities(facet)
+      }),
+      bind: {
+        check: (current, plugins) => options.presentation.check(current.filter(isOther), plugins),
+        apply: (change) =>
+          Effect.andThen(
+            options.presentation.apply({
+              current: change.current.filter(isOther),
+              added: change.added.filter(isOther),
+              removed: change.removed.filter(isOther)
+            }),
+            host.apply(change.current.filter(isTerminalItem))
+          )
+      },
+      report: (failure) =>
+        Effect.andThen(
+          host.notify(failure.message, "error"),
+          options.report?.(failure) ?? Effect.logWarning(failure.message, failure.cause)
+        )
+    })
+    return yield* Effect.raceFirst(host.ended, Effect.andThen(
+      boot,
+      Effect.gen(function*() {
+        const first = options.screen ?? "chat"
+        if (!(yield* host.show(first))) yield* host.notify(`No plugin provides the screen "${first}". Press ctrl+c to leave.`, "error")
+        return yield* host.ended
+      })
+    )).pipe(Effect.ensuring(host.restore))
+  }))
