@@ -1,4 +1,129 @@
+/** `bezel run`: one prompt without a screen. Arguments in, the streams and the exit code out; the work is in `run/`. */
+import { type ModelRef, parseModelRef } from "@bezel/core/model"
+import type { SettingsReader } from "@bezel/core/settings"
+import { parseRule } from "@bezel/plugins/permissions"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Environment, Execute } from "../arguments/command.ts"
+import type { Option } from "../arguments/option.ts"
 import { Exit, exitCode } from "../exit.ts"
-export const run = async (): Promise<number> => {
-  throw new Exit(exitCode.usage, "run is not built yet")
+import { locationsLayer, openLocation } from "../host/location.ts"
+import { runProcess } from "../host/process.ts"
+import { JsonLines } from "../run/json-lines.ts"
+import type { RunOutput } from "../run/output.ts"
+import { Plain } from "../run/plain.ts"
+import { readPrompt } from "../run/prompt.ts"
+import { type RunRequest, runTurn, type Stop } from "../run/turn.ts"
+
+interface RunOptions {
+  readonly [key: string]: Option<unknown>
+  readonly model: Option<string | null>
+  readonly agent: Option<string | null>
+  readonly session: Option<string | null>
+  readonly continue: Option<boolean>
+  readonly fork: Option<string | null>
+  readonly dir: Option<string | null>
+  readonly title: Option<string | null>
+  readonly file: Option<ReadonlyArray<string>>
+  readonly system: Option<string | null>
+  readonly json: Option<boolean>
+  readonly allow: Option<ReadonlyArray<string>>
+  readonly deny: Option<ReadonlyArray<string>>
+  readonly yes: Option<boolean>
+  readonly maxSteps: Option<number | null>
+  readonly maxCost: Option<number | null>
+  readonly timeout: Option<number | null>
+  readonly trust: Option<boolean>
+}
+
+const usage = (message: string) => new Exit(exitCode.usage, message)
+
+export const run: Execute<RunOptions> = async (options, words, environment) => {
+  if (options.agent !== null) throw usage("--agent is not built yet")
+  for (const rule of [...options.allow, ...options.deny]) {
+    const read = parseRule(rule)
+    if (Result.isFailure(read)) throw usage(read.failure)
+  }
+  const request: RunRequest = {
+    prompt: await readPrompt(words, options.file),
+    session: sessionOf(options.session, options.continue || options.fork !== null),
+    fork: options.fork,
+    model: modelOf(options.model),
+    title: options.title
+  }
+  const output = outputOf(options.json, environment)
+  const layer = locationsLayer({
+    environment,
+    trust: options.trust,
+    plugins: {
+      permissions: { yes: options.yes, allow: options.allow, deny: options.deny },
+      limits: {
+        ...(options.maxSteps === null ? {} : { maxSteps: options.maxSteps }),
+        ...(options.maxCost === null ? {} : { maxCostUSD: options.maxCost })
+      },
+      context: options.system === null ? {} : { system: options.system }
+    }
+  })
+  const stop = Deferred.makeUnsafe<Stop>()
+  const ask = (why: Stop) => Effect.runFork(Deferred.succeed(stop, why))
+  const timer = options.timeout === null ? null : setTimeout(() => ask("timeout"), options.timeout * 1_000)
+  const spinner = output instanceof Plain && process.stderr.isTTY ? setInterval(() => output.tick(), 100) : null
+  try {
+    return await runProcess(
+      Effect.gen(function*() {
+        const place = yield* openLocation(options.dir ?? process.cwd())
+        for (const notice of settingsNotices(place.settings)) output.notice(notice)
+        const end = yield* runTurn(place, request, output, stop)
+        return end.code
+      }).pipe(Effect.scoped, Effect.provide(layer)),
+      { onInterrupt: () => ask("interrupted") }
+    )
+  } finally {
+    if (timer !== null) clearTimeout(timer)
+    if (spinner !== null) clearInterval(spinner)
+  }
+}
+
+function sessionOf(id: string | null, latest: boolean): RunRequest["session"] {
+  if (id !== null) return { type: "id", id }
+  return latest ? { type: "latest" } : { type: "new" }
+}
+
+function modelOf(name: string | null): ModelRef | null {
+  if (name === null) return null
+  const ref = parseModelRef(name)
+  if ("error" in ref) throw usage(`--model: ${ref.error}`)
+  return ref
+}
+
+function outputOf(json: boolean, environment: Environment): RunOutput {
+  const stdout = (text: string) => {
+    process.stdout.write(text)
+  }
+  if (json) return new JsonLines(stdout)
+  return new Plain({
+    stdout,
+    stderr: (text) => {
+      process.stderr.write(text)
+    },
+    stdoutIsTerminal: process.stdout.isTTY,
+    stderrIsTerminal: process.stderr.isTTY,
+    color: environment.color,
+    columns: process.stderr.columns ?? 100
+  })
+}
+
+/** What a person should know of the settings before anything runs. */
+function settingsNotices(settings: SettingsReader): ReadonlyArray<string> {
+  const files = [...new Set(settings.skipped.map((item) => item.file))]
+  return [
+    ...files.map((file) => {
+      const keys = settings.skipped.filter((item) => item.file === file).map((item) => item.key)
+      return `${file} is not trusted, so ${keys.join(", ")} in it ${
+        keys.length === 1 ? "has" : "have"
+      } no effect (--trust takes it all for this run)`
+    }),
+    ...settings.warnings
+  ]
 }

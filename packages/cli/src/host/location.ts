@@ -1,0 +1,64 @@
+/**
+ * The locations of the `bezel` process: the built-in plugins with the options of this command line, behind them those from
+ * outside, over the global tier.
+ */
+import { LocationMap, PluginKernel, SessionPlugins } from "@bezel/core/host"
+import { Location, resolveLocation } from "@bezel/core/location"
+import { ProviderRegistry } from "@bezel/core/model"
+import { SessionRuntime, SessionStore } from "@bezel/core/session"
+import { AppPaths, Settings, Trust } from "@bezel/core/settings"
+import { ToolRegistry } from "@bezel/core/tool"
+import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { globalLayer, type GlobalOptions } from "./global.ts"
+import { isTrusted, outsidePlugins, outsideSources } from "./outside-plugins.ts"
+
+export interface LocationOptions extends GlobalOptions {
+  /** For the built-in plugins. */
+  readonly plugins: BuiltinOptions
+}
+
+/** Which plugins a location has: read anew each time that one boots. */
+const sessionPluginsLayer = (options: LocationOptions) =>
+  Layer.effect(
+    SessionPlugins,
+    Effect.gen(function*() {
+      const services = yield* Effect.context<AppPaths | Trust>()
+      return SessionPlugins.of({
+        forLocation: Effect.fnUntraced(function*(location, settings) {
+          const trusted = yield* Effect.provide(isTrusted(location.directory, options.trust), services)
+          const outside = yield* Effect.provide(outsidePlugins(location.directory, settings, trusted), services)
+          return [
+            ...builtinSessionPlugins(options.environment.version, options.plugins),
+            ...outsideSources("session", outside)
+          ]
+        })
+      })
+    })
+  )
+
+/** The global tier with the locations over it. */
+export const locationsLayer = (options: LocationOptions) =>
+  LocationMap.layer.pipe(
+    Layer.provideMerge(sessionPluginsLayer(options)),
+    Layer.provideMerge(globalLayer(options))
+  )
+
+/** A booted location, as the commands of this process use it. */
+export const openLocation = Effect.fn("openLocation")(function*(directory: string) {
+  const place = yield* resolveLocation(directory)
+  const settings = yield* Effect.flatMap(Settings, ({ forLocation }) => forLocation(place.directory))
+  const map = yield* LocationMap
+  const services = yield* map.get(place.directory, place.workspaceID)
+  return {
+    location: Context.get(services, Location),
+    settings,
+    store: yield* SessionStore,
+    runtime: Context.get(services, SessionRuntime),
+    models: Context.get(services, ProviderRegistry),
+    tools: Context.get(services, ToolRegistry),
+    plugins: Context.get(services, PluginKernel).plugins
+  }
+})
