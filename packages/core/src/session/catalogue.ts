@@ -4,12 +4,13 @@
  *
  * A session's place in the order is a counter that moves when work happens in it, so the order does not depend on clocks.
  */
+import * as Schema from "effect/Schema"
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
 import type { LocationRef } from "../location/index.ts"
-import { Database, ensureFormat, privateFolder } from "../storage/index.ts"
+import { Database, ensureFormat, privateFolder, StorageError } from "../storage/index.ts"
 import type { Format } from "../storage/index.ts"
-import type { SessionRecord } from "./record.ts"
+import { SessionRecord } from "./record.ts"
 
 /** "BzlC" */
 const format: Format = {
@@ -38,9 +39,13 @@ export interface CatalogueFilter {
 }
 
 export interface CatalogueItem {
+  readonly id: string
   readonly position: number
-  readonly record: SessionRecord
+  /** What is wrong with a record that cannot be read back. */
+  readonly record: SessionRecord | StorageError
 }
+
+const decodeRecord = Schema.decodeUnknownSync(Schema.fromJsonString(SessionRecord))
 
 const search = (title: string): string => title.toLowerCase()
 
@@ -65,8 +70,20 @@ export class Catalogue {
   }
 
   #decode(row: Record<string, unknown>): CatalogueItem {
-    const record: SessionRecord = JSON.parse(String(row.record))
-    return { position: Number(row.position), record }
+    const id = String(row.id)
+    const position = Number(row.position)
+    try {
+      return { id, position, record: decodeRecord(row.record) }
+    } catch {
+      const message = `${this.path}: the record of session ${id} cannot be read back; remove that session, or restore the file from a backup`
+      return { id, position, record: new StorageError({ kind: "corrupt", message, path: this.path }) }
+    }
+  }
+
+  #read(row: Record<string, unknown>): SessionRecord {
+    const { record } = this.#decode(row)
+    if (record instanceof StorageError) throw record
+    return record
   }
 
   #next(): number {
@@ -74,8 +91,8 @@ export class Catalogue {
   }
 
   get(id: string): SessionRecord | null {
-    const row = this.#database.get("SELECT position, record FROM sessions WHERE id = ?", id)
-    return row === undefined ? null : this.#decode(row).record
+    const row = this.#database.get("SELECT id, position, record FROM sessions WHERE id = ?", id)
+    return row === undefined ? null : this.#read(row)
   }
 
   /** False when the id is taken. */
@@ -98,13 +115,12 @@ export class Catalogue {
   /** Changes a record by what is in the file now, whoever wrote it. `null` when there is none. */
   update(id: string, options: { readonly active: boolean }, change: (record: SessionRecord) => SessionRecord): SessionRecord | null {
     return this.#database.transaction(() => {
-      const row = this.#database.get("SELECT position, record FROM sessions WHERE id = ?", id)
+      const row = this.#database.get("SELECT id, position, record FROM sessions WHERE id = ?", id)
       if (row === undefined) return null
-      const { position, record } = this.#decode(row)
-      const changed = change(record)
+      const changed = change(this.#read(row))
       this.#database.run(
         "UPDATE sessions SET position = ?, parent = ?, archived = ?, search = ?, record = ? WHERE id = ?",
-        options.active ? this.#next() : position,
+        options.active ? this.#next() : Number(row.position),
         changed.parentID,
         changed.archived ? 1 : 0,
         search(changed.title),
@@ -113,6 +129,11 @@ export class Catalogue {
       )
       return changed
     })
+  }
+
+  /** Also of a session whose record is damaged. */
+  has(id: string): boolean {
+    return this.#database.get("SELECT 1 FROM sessions WHERE id = ?", id) !== undefined
   }
 
   delete(id: string): boolean {
@@ -137,7 +158,7 @@ export class Catalogue {
     if (filter.archived !== undefined) where("archived = ?", filter.archived ? 1 : 0)
     if (filter.before !== undefined) where("position < ?", filter.before)
     const condition = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`
-    return this.#database.all(`SELECT position, record FROM sessions ${condition} ORDER BY position DESC LIMIT ?`, ...values, filter.limit)
+    return this.#database.all(`SELECT id, position, record FROM sessions ${condition} ORDER BY position DESC LIMIT ?`, ...values, filter.limit)
       .map((row) => this.#decode(row))
   }
 

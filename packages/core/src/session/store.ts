@@ -13,8 +13,8 @@ import { deriveContext, mainConversation } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { Message, ModelRef } from "../model/index.ts"
-import { attemptOn, SessionStorage } from "../storage/index.ts"
-import type { EntryRecord, HistoryItem, SessionFiles, SessionInUse, StorageError, StorageReader } from "../storage/index.ts"
+import { attemptOn, SessionStorage, StorageError } from "../storage/index.ts"
+import type { EntryRecord, HistoryItem, SessionFiles, SessionInUse, StorageReader } from "../storage/index.ts"
 import { Catalogue } from "./catalogue.ts"
 import { InvalidCursor, SessionExists, UnknownMessage, UnknownSession } from "./record.ts"
 import type { SessionPage, SessionRecord, SessionStatus, SessionUsage } from "./record.ts"
@@ -78,7 +78,7 @@ export interface SessionStoreShape {
   /** A new record, `starting`. Nothing is written into the session yet. */
   readonly create: (input: CreateSession) => Effect.Effect<SessionRecord, SessionExists | UnknownSession | StorageError>
   readonly get: (sessionID: string) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  /** By newest activity. */
+  /** By newest activity. A record that is damaged is left out, with a warning in the log. */
   readonly list: (input?: ListSessions) => Effect.Effect<SessionPage, InvalidCursor | StorageError>
   readonly messages: (
     sessionID: string,
@@ -237,10 +237,12 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
           ...(input.archived === undefined ? {} : { archived: input.archived })
         }))
       const shown = items.slice(0, limit)
-      return {
-        sessions: shown.map((item) => item.record),
-        cursor: items.length > limit ? String(shown.at(-1)?.position) : null
+      const sessions: Array<SessionRecord> = []
+      for (const { record } of shown) {
+        if (record instanceof StorageError) yield* Effect.logWarning(record.message)
+        else sessions.push(record)
       }
+      return { sessions, cursor: items.length > limit ? String(shown.at(-1)?.position) : null }
     }),
     messages: Effect.fn("SessionStore.messages")(function*(sessionID, input = {}) {
       const before = yield* decodeCursor(input.cursor)
@@ -299,13 +301,13 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
         true
       ),
     remove: Effect.fn("SessionStore.remove")(function*(sessionID) {
-      yield* get(sessionID)
+      if (!(yield* attemptOn(catalogue.path, () => catalogue.has(sessionID)))) return yield* unknown(sessionID)
       // Parents before children in this list; removed from its end, so that a failure leaves no orphans.
       const family = [sessionID]
       for (let index = 0; index < family.length; index++) {
         const parentID = family[index] ?? sessionID
         const children = yield* attemptOn(catalogue.path, () => catalogue.list({ parentID, limit: -1 }))
-        for (const child of children) if (!family.includes(child.record.id)) family.push(child.record.id)
+        for (const child of children) if (!family.includes(child.id)) family.push(child.id)
       }
       for (const id of family.reverse()) {
         yield* files.remove(id).pipe(Effect.catchTag("StorageError", (error) => error.kind === "not_found" ? Effect.void : Effect.fail(error)))
