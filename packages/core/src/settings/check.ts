@@ -54,14 +54,23 @@ const found = (value: JsonValue | undefined, expectation: string): string => {
   return /^expected (number|boolean|object|array|integer|null)/.test(expectation) ? ", found text" : ""
 }
 
+/** Letters added, left out, replaced or swapped with their neighbour on the way from one name to the other. */
 const distance = (left: string, right: string): number => {
-  let previous = Array.from({ length: right.length + 1 }, (_, index) => index)
+  let before: ReadonlyArray<number> = []
+  let previous: ReadonlyArray<number> = Array.from({ length: right.length + 1 }, (_, index) => index)
   for (let row = 1; row <= left.length; row++) {
     const current = [row]
     for (let column = 1; column <= right.length; column++) {
-      const change = left[row - 1] === right[column - 1] ? 0 : 1
-      current.push(Math.min((previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1, (previous[column - 1] ?? 0) + change))
+      const isSame = left[row - 1] === right[column - 1]
+      const isSwap = left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1]
+      current.push(Math.min(
+        (previous[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (previous[column - 1] ?? 0) + (isSame ? 0 : 1),
+        isSwap ? (before[column - 2] ?? Infinity) + 1 : Infinity
+      ))
     }
+    before = previous
     previous = current
   }
   return previous[right.length] ?? 0
