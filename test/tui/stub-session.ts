@@ -8,11 +8,10 @@ import * as FiberSet from "effect/FiberSet"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { ConversationView, ViewEntry, ViewMessagePart, ViewTool, ViewTurn } from "@bezel/core/harness"
-import type { PresentationContext } from "@bezel/core/host"
+import type { PresentationContext, PresentationHalf } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
 import type { Message, ToolCallPart } from "@bezel/core/model"
 import type { Interaction, Replica } from "@bezel/core/service"
-import type { PresentationHalf } from "@bezel/tui"
 import type { ChatConversation } from "../../packages/plugins/src/chat/screen.ts"
 
 const emptyView: ConversationView = {

@@ -7,24 +7,14 @@
  */
 import type { Terminal } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
-import type { PresentationContext } from "@bezel/core/host"
-import { type BindFault, type FacetScope, type HostFailed, Kernel, type KernelShape, type PluginFailure, type PluginSource, type Registered } from "@bezel/core/kernel"
+import type { PresentationHalf, PresentationItem } from "@bezel/core/host"
+import { type HostFailed, Kernel, type PluginFailure, type PluginSource, type Registered } from "@bezel/core/kernel"
 import type { TuiContext } from "./context.ts"
 import type { TerminalEnd } from "./host/facilities.ts"
 import type { TerminalItem } from "./host/registry.ts"
 
-/** The presentation half of a host: what `PresentationContext` is made of, over one connection. */
-export interface PresentationHalf<Item> {
-  readonly makeContext: (facet: FacetScope<Item>, kernel: Pick<KernelShape, "plugins">) => PresentationContext
-  readonly check: (current: ReadonlyArray<Registered<Item>>, plugins: ReadonlyArray<string>) => ReadonlyArray<BindFault>
-  readonly apply: (change: {
-    readonly current: ReadonlyArray<Registered<Item>>
-    readonly added: ReadonlyArray<Registered<Item>>
-    readonly removed: ReadonlyArray<Registered<Item>>
-  }) => Effect.Effect<void>
-}
-
-export interface RunTerminalOptions<Item> {
+export interface RunTerminalOptions<Item = PresentationItem> {
+  /** What `makePresentation` gives for the connection. */
   readonly presentation: PresentationHalf<Item>
   /** The terminal facets, in manifest order. */
   readonly plugins: ReadonlyArray<PluginSource<TuiContext>>
