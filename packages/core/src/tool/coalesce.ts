@@ -10,6 +10,7 @@ import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { StringDecoder } from "node:string_decoder"
 import type { JsonValue } from "../json/index.ts"
+import { tailOf } from "./text.ts"
 
 const INTERVAL_MS = 100
 const PENDING_UNITS = 16 * 1024
@@ -34,12 +35,19 @@ export const coalesceText = (
         told = true
         return note === "" ? pending : (pending ?? "") + note
       }
-      const text = (pending ?? "") + (typeof chunk === "string" ? chunk : decoder.write(Buffer.from(chunk)))
-      if (text.length <= PENDING_UNITS) return text
-      return `\n[…]\n${text.slice(-PENDING_UNITS).replace(/^[\udc00-\udfff]/, "")}`
+      if (typeof chunk === "string") return newest((pending ?? "") + chunk)
+      // Of a large chunk only the end can be delivered, so only that is decoded.
+      const part = tailOf(chunk, PENDING_UNITS, Number.POSITIVE_INFINITY)
+      const text = decoder.write(Buffer.from(part.buffer, part.byteOffset, part.byteLength))
+      return part.length < chunk.length ? GAP + text : newest((pending ?? "") + text)
     }
   })
 }
+
+const GAP = "\n[…]\n"
+
+const newest = (text: string): string =>
+  text.length <= PENDING_UNITS + GAP.length ? text : GAP + text.slice(-PENDING_UNITS).replace(/^[\udc00-\udfff]/, "")
 
 /** The last value wins. */
 export const coalesceLast = (

@@ -6,7 +6,7 @@
  * as a string (a tool's own remarks) is then kept beside the description. Counting and copying are plain synchronous code.
  */
 import * as Effect from "effect/Effect"
-import { countNewlines, describeBinary, headOf, lineCount, looksBinary, sizeOf, tailOf, textOf } from "./text.ts"
+import { countNewlines, describeBinary, headOf, lineCount, looksBinary, SAMPLE_BYTES, sizeOf, tailOf, textOf } from "./text.ts"
 import type { ArtifactWriter, OutputBounds } from "./tool.ts"
 
 export interface OutputCollector {
@@ -36,7 +36,7 @@ export interface CollectorOptions {
 
 /** Room for the sentence that says what was left out. */
 const NOTICE_BYTES = 512
-const REMARK_BYTES = 4_096
+const REMARK_UNITS = 4_096
 
 export const makeCollector = (options: CollectorOptions): OutputCollector => {
   const { bounds } = options
@@ -93,6 +93,8 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
     return joined
   }
 
+  const sampleIsBinary = () => looksBinary(first.subarray(0, firstLength))
+
   const overflows = () => total > bounds.maxBytes || lineCount(newlines, last) > bounds.maxLines
 
   const save = Effect.fnUntraced(function*(bytes: Uint8Array) {
@@ -116,7 +118,8 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
     total += bytes.length
     newlines += countNewlines(bytes)
     last = bytes.at(-1) ?? last
-    if (!binary && total - bytes.length < 8_192) binary = looksBinary(first.subarray(0, firstLength))
+    // A NUL decides at once; the rest of the judgement waits for a whole sample, or it would depend on the chunks.
+    if (!binary && total - bytes.length < SAMPLE_BYTES) binary = total < SAMPLE_BYTES ? bytes.includes(0) : sampleIsBinary()
     if (writer !== null) return save(bytes)
     return (overflows() || binary) && hadAll && before !== null
       ? Effect.andThen(open(before), Effect.suspend(() => save(bytes)))
@@ -126,12 +129,12 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
   const write: OutputCollector["write"] = (chunk) =>
     Effect.suspend(() => {
       if (chunk.length === 0) return Effect.void
-      if (typeof chunk !== "string") return take(chunk)
-      if (binary) {
-        remarks = (remarks + chunk).slice(-REMARK_BYTES)
-        return Effect.void
+      if (typeof chunk !== "string") {
+        remarks = ""
+        return take(chunk)
       }
-      return take(encoder.encode(chunk))
+      remarks = (remarks + chunk).slice(-REMARK_UNITS)
+      return binary ? Effect.void : take(encoder.encode(chunk))
     })
 
   const place = () => {
@@ -143,7 +146,7 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
   const text = (): string => {
     if (binary) {
       const kind = describeBinary(first.subarray(0, firstLength))
-      return `[The output is ${kind}, ${sizeOf(total)}, and is not shown. ${place()}]\n${remarks}`
+      return `[The output is ${kind}, ${sizeOf(total)}, and is not shown. ${place()}]\n${remarks.replace(/^\n/, "")}`
     }
     const all = first.subarray(0, firstLength)
     if (!overflows()) return textOf(all)
@@ -158,18 +161,23 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
     ).join("")
   }
 
-  const finish = Effect.suspend(() => {
-    const done = (): CollectedOutput => ({
+  const finish = Effect.gen(function*() {
+    if (!binary && total < SAMPLE_BYTES && sampleIsBinary()) {
+      binary = true
+      if (writer === null) yield* open(first.subarray(0, firstLength))
+    }
+    if (!closed && writer !== null && writer !== "failed") {
+      closed = true
+      yield* writer.close
+    }
+    return {
       text: text(),
       bytes: total,
       lines: lineCount(newlines, last),
       truncated: overflows(),
       binary,
       artifact: writer === null || writer === "failed" ? null : writer.path
-    })
-    if (closed || writer === null || writer === "failed") return Effect.sync(done)
-    closed = true
-    return Effect.andThen(writer.close, Effect.sync(done))
+    }
   })
 
   return { write, finish, isBinary: () => binary }

@@ -23,6 +23,7 @@ export const tailOf = (bytes: Uint8Array, maxBytes: number, maxLines: number): U
   let start = Math.max(0, bytes.length - Math.max(0, maxBytes))
   while (start > 0 && start < bytes.length && isContinuation(bytes[start])) start++
   if (maxLines <= 0) return bytes.subarray(bytes.length)
+  if (maxLines === Number.POSITIVE_INFINITY) return bytes.subarray(start)
   let lines = 0
   // A newline at the very end closes the last line, it does not start another.
   for (let at = bytes.lastIndexOf(NEWLINE, bytes.length - 2); at >= start && bytes.length > 1; at = bytes.lastIndexOf(NEWLINE, at - 1)) {
@@ -35,7 +36,9 @@ export const tailOf = (bytes: Uint8Array, maxBytes: number, maxLines: number): U
 
 export const countNewlines = (bytes: Uint8Array): number => {
   let count = 0
-  for (let index = 0; index < bytes.length; index++) if (bytes[index] === NEWLINE) count++
+  // Adding a number is several times faster here than incrementing under a condition.
+  const { length } = bytes
+  for (let index = 0; index < length; index++) count += bytes[index] === NEWLINE ? 1 : 0
   return count
 }
 
@@ -43,7 +46,8 @@ export const countNewlines = (bytes: Uint8Array): number => {
 export const lineCount = (newlines: number, last: number | undefined): number =>
   newlines + (last === undefined || last === NEWLINE ? 0 : 1)
 
-const SAMPLE_BYTES = 8_192
+/** How much of a beginning is looked at. */
+export const SAMPLE_BYTES = 8_192
 
 /**
  * Whether the beginning of some bytes shows that they are no text: a NUL, or more than one byte in ten that is neither
@@ -53,8 +57,8 @@ export const looksBinary = (bytes: Uint8Array): boolean => {
   const sample = bytes.subarray(0, SAMPLE_BYTES)
   if (sample.includes(0)) return true
   let odd = 0
-  // A character that the sample itself cuts is not odd.
-  const whole = sample.length < bytes.length ? sample.subarray(0, characterStart(sample, sample.length)) : sample
+  // A character that is cut is not odd.
+  const whole = sample.subarray(0, characterStart(sample, sample.length))
   for (const character of decoder.decode(whole)) {
     const code = character.codePointAt(0) ?? 0
     if (code === 0xfffd || (code < 32 && code !== 9 && code !== 10 && code !== 13 && code !== 12 && code !== 8 && code !== 27)) odd++

@@ -2,7 +2,7 @@
  * Running one shell command: no standard input, no controlling terminal, one merged output, and an end that always comes.
  *
  * ```
- *  running ──shell exits──▶ grace ──output closed, or 150 ms silent, or 1 s──▶ ended
+ *  running ──shell exits──▶ grace ──output closed, or 150 ms silent, or 300 ms─▶ ended
  *     │                       │
  *     └───── time limit ──────┴──▶ killing the whole tree ──▶ ended (timedOut)
  *     └───── interruption ────────▶ killing the whole tree ──▶ interrupted
@@ -40,7 +40,7 @@ export interface ShellOutcome {
 }
 
 const SILENCE_MS = 150
-const GRACE_MS = 1_000
+const GRACE_MS = 300
 const AFTER_KILL_MS = 2_000
 
 /** Runs the command to its end. Interrupting it kills everything that it started, in about a second. */
