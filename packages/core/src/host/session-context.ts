@@ -107,7 +107,8 @@ const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts)
   const use = (token: RemoteService.Any | LocalService<unknown>) =>
     Effect.suspend(() => {
       if (facet.bound()) return Effect.orDie(find(token))
-      const { resolve, value } = makeStandIn<unknown>(token.id, owner)
+      const methods = isRemote(token) ? Object.keys(token.contract.methods ?? {}) : []
+      const { resolve, value } = makeStandIn<unknown>(token.id, owner, methods)
       return Effect.as(register({ kind: "use", service: token.id, resolve: Effect.map(find(token), resolve) }), value)
     })
 

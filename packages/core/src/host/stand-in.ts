@@ -1,15 +1,18 @@
 /**
  * A stand-in for a service that is not there yet: what `use` gives during setup.
  *
- * It may be kept; from activation on it does what the implementation does. Used earlier it throws an error that says so. After
+ * It may be kept, and effects may be made of its methods; from activation on it does what the implementation does. Used earlier it throws an error that says so. After
  * activation `use` gives the implementation itself, so this detour exists only for what was captured during setup.
  */
+import * as Effect from "effect/Effect"
+
 export interface StandIn<A> {
   readonly value: A
   readonly resolve: (implementation: A) => void
 }
 
-export const makeStandIn = <A>(service: string, plugin: string): StandIn<A> => {
+/** `methods` are known to give effects: they may be called during setup, as long as the effect runs later. */
+export const makeStandIn = <A>(service: string, plugin: string, methods: ReadonlyArray<string> = []): StandIn<A> => {
   let resolved: { readonly implementation: A } | null = null
   const target = (): object => {
     if (resolved === null) {
@@ -25,9 +28,20 @@ export const makeStandIn = <A>(service: string, plugin: string): StandIn<A> => {
   }
   const value = new Proxy(() => {}, {
     get: (_, key) => {
-      const implementation = target()
-      const member: unknown = Reflect.get(implementation, key, implementation)
-      return typeof member === "function" ? member.bind(implementation) : member
+      const read = (): unknown => {
+        const implementation = target()
+        const member: unknown = Reflect.get(implementation, key, implementation)
+        return typeof member === "function" ? member.bind(implementation) : member
+      }
+      if (resolved !== null || typeof key !== "string" || !methods.includes(key)) return read()
+      return (...input: ReadonlyArray<unknown>) =>
+        Effect.suspend((): Effect.Effect<unknown, unknown> => {
+          const method = read()
+          const result: unknown = typeof method === "function" ? Reflect.apply(method, undefined, input) : undefined
+          return Effect.isEffect(result)
+            ? result as Effect.Effect<unknown, unknown>
+            : Effect.die(new Error(`"${key}" of service "${service}" did not return an Effect.`))
+        })
     },
     has: (_, key) => Reflect.has(target(), key),
     ownKeys: () => Reflect.ownKeys(target()),
@@ -39,7 +53,7 @@ export const makeStandIn = <A>(service: string, plugin: string): StandIn<A> => {
     }
   })
   return {
-    // The one erasure of this file: the proxy answers as whatever the token's implementation is.
+    // The one erasure of this function's result: the proxy answers as whatever the token's implementation is.
     value: value as A,
     resolve: (implementation) => {
       resolved = { implementation }

@@ -1,0 +1,93 @@
+/**
+ * The half of a presentation host that is the same for every surface: facades over one connection, the session that is shown,
+ * and interactions.
+ *
+ * A surface (the terminal, a web page) adds its own facilities to the context and its own registrations to the binding, and
+ * boots its facets with the kernel. What a facet observes or handles begins at bind and ends with the facet. This module
+ * reaches nothing of a session host.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { BindFault, FacetScope, KernelShape, Registered } from "../kernel/index.ts"
+import type { LocationRef } from "../location/index.ts"
+import type { ConnectionShape } from "../rpc/index.ts"
+import type { SessionIdentity } from "../session/identity.ts"
+import type { PresentationContext } from "./context.ts"
+
+/** Something that a facet wants running while it is bound. */
+export interface PresentationItem {
+  readonly presentation: Effect.Effect<void, never, Scope.Scope>
+}
+
+/** What a surface composes with its own half. */
+export interface PresentationHalf<Item = PresentationItem> {
+  readonly makeContext: (facet: FacetScope<Item>, kernel: Pick<KernelShape, "plugins">) => PresentationContext
+  readonly check: (current: ReadonlyArray<Registered<Item>>, plugins: ReadonlyArray<string>) => ReadonlyArray<BindFault>
+  readonly apply: (change: {
+    readonly current: ReadonlyArray<Registered<Item>>
+    readonly added: ReadonlyArray<Registered<Item>>
+    readonly removed: ReadonlyArray<Registered<Item>>
+  }) => Effect.Effect<void>
+}
+
+export interface PresentationOptions {
+  readonly connection: ConnectionShape
+  /** The place whose sessions the connection leads to. */
+  readonly location: LocationRef
+}
+
+/** Over one connection. What still runs at the end of the scope is ended with it. */
+export const makePresentation = (
+  { connection, location }: PresentationOptions
+): Effect.Effect<PresentationHalf, never, Scope.Scope> =>
+  Effect.map(Effect.scope, (host): PresentationHalf => {
+    const running = new Map<Registered<PresentationItem>, Scope.Closeable>()
+
+    const identity = (sessionID: string | null): SessionIdentity | null =>
+      sessionID === null ? null : { sessionID, location }
+
+    const stop = (item: Registered<PresentationItem>) =>
+      Effect.suspend(() => {
+        const scope = running.get(item)
+        running.delete(item)
+        return scope === undefined ? Effect.void : Scope.close(scope, Exit.void)
+      })
+
+    const start = (item: Registered<PresentationItem>) =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.fork(host)
+        running.set(item, scope)
+        yield* Scope.provide(item.item.presentation, scope)
+      })
+
+    return {
+      makeContext: (facet, kernel) => {
+        const register = (presentation: Effect.Effect<void, never, Scope.Scope>) => Effect.asVoid(facet.register({ presentation }))
+        return {
+          plugin: facet.entry.id,
+          options: facet.entry.options ?? null,
+          onActivate: facet.onActivate,
+          onDispose: facet.onDispose,
+          own: facet.own,
+          plugins: kernel.plugins,
+          use: (token) => facet.own(connection.use(token)),
+          observe: (token, effect) => register(connection.observe(token, effect)),
+          interactions: { handle: (interaction, handler) => register(connection.interactions.handle(interaction, handler)) },
+          connection: connection.state,
+          session: {
+            current: Effect.sync(() => identity(connection.session.value)),
+            changes: Stream.map(connection.session.changes, identity),
+            select: (sessionID) => connection.select(sessionID)
+          }
+        }
+      },
+      check: () => [],
+      apply: ({ added, removed }) =>
+        Effect.andThen(
+          Effect.forEach([...removed].reverse(), stop, { discard: true }),
+          Effect.forEach(added, start, { discard: true })
+        )
+    }
+  })
