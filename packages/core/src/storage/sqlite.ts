@@ -53,10 +53,11 @@ const minimumReplay = 16_384
 /** A text that SQLite could not hold as it is, such as a lone surrogate, as one that it can. */
 const key = (text: string): string => JSON.stringify(text)
 
+/** A base and what follows it, in one statement: one state of the file. Parameters are not numbered, for older Nodes. */
 const states = `
   SELECT base, value FROM document_states
-  WHERE document = ?1 AND sequence <= ?2 AND sequence >= (
-    SELECT max(sequence) FROM document_states WHERE document = ?1 AND base = 1 AND sequence <= ?2
+  WHERE document = ? AND sequence <= ? AND sequence >= (
+    SELECT max(sequence) FROM document_states WHERE document = ? AND base = 1 AND sequence <= ?
   ) ORDER BY sequence`
 
 class SessionDatabase {
@@ -108,7 +109,7 @@ class SessionDatabase {
 
   document(document: string, sequence: number): JsonValue {
     let value: JsonValue = null
-    for (const row of this.database.all(states, key(document), sequence)) {
+    for (const row of this.database.all(states, key(document), sequence, key(document), sequence)) {
       if (row.base === 1) value = decodeStored<JsonValue>(row.value, this.path, `document "${document}"`)
       else {
         const operations = decodeStored<ReadonlyArray<Operation>>(row.value, this.path, `a change of document "${document}"`)
@@ -121,7 +122,7 @@ class SessionDatabase {
   documentAt(document: string, sequence: number): JsonValue {
     return this.database.snapshot(() => {
       const row = this.database.get(
-        "SELECT first, (SELECT min(sequence) FROM document_states WHERE document = ?1) AS oldest FROM documents WHERE document = ?1",
+        "SELECT first, (SELECT min(sequence) FROM document_states s WHERE s.document = d.document) AS oldest FROM documents d WHERE document = ?",
         key(document)
       )
       if (row === undefined || sequence < Number(row.first)) return null
@@ -200,8 +201,8 @@ class SessionWriter extends SessionDatabase {
     if (!write.retained) database.run("DELETE FROM document_states WHERE document = ?", id)
     database.run("INSERT INTO document_states VALUES (?, ?, 1, ?)", id, sequence, base)
     database.run(
-      `INSERT INTO documents VALUES (?1, ?2, ?3, ?4, 0)
-       ON CONFLICT (document) DO UPDATE SET retained = ?3, base_size = ?4, replay_size = 0`,
+      `INSERT INTO documents VALUES (?, ?, ?, ?, 0)
+       ON CONFLICT (document) DO UPDATE SET retained = excluded.retained, base_size = excluded.base_size, replay_size = 0`,
       id,
       sequence,
       write.retained ? 1 : 0,
