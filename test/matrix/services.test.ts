@@ -3,11 +3,19 @@ import { loopback } from "@bezel/core/rpc"
 import { describe } from "@effect/vitest"
 import { calls } from "./calls.ts"
 import type { TransportUnderTest } from "./harness.ts"
+import { keyed, sessions } from "./instances.ts"
+import { interactions } from "./interactions.ts"
+import { events, state } from "./state.ts"
 
 const transports: ReadonlyArray<TransportUnderTest> = [{ name: "loopback", connect: loopback }]
 
 for (const transport of transports) {
   describe(`over ${transport.name}`, () => {
     describe("calls", () => calls(transport))
+    describe("replicated state", () => state(transport))
+    describe("events", () => events(transport))
+    describe("sessions", () => sessions(transport))
+    describe("keyed instances", () => keyed(transport))
+    describe("interactions", () => interactions(transport))
   })
 }

@@ -1,0 +1,198 @@
+/** Services of sessions and services with many instances, as one text for every transport. */
+import { MutableRemoteState, type ServiceDirectoryShape, ServiceError } from "@bezel/core/service"
+import { expect, it } from "@effect/vitest"
+import { Effect, Exit, Schema, Scope, Stream } from "effect"
+import { Job, Models } from "./contract.ts"
+import { connected, eventually, makeHost, type TransportUnderTest, until, untilStatus } from "./harness.ts"
+import { provideModels } from "./provide.ts"
+
+const spawnJob = (directory: ServiceDirectoryShape, key: string, title: string, session?: string) =>
+  Effect.gen(function*() {
+    const progress = yield* MutableRemoteState.make(Schema.Int, 0)
+    yield* directory.provide(
+      Job,
+      { progress, title: yield* MutableRemoteState.make(Schema.String, title), name: () => Effect.succeed(title) },
+      { key, ...(session === undefined ? {} : { session }) }
+    )
+    return progress
+  })
+
+export const sessions = (transport: TransportUnderTest) => {
+  it.effect("a facade of a session's service is detached until a session is selected, then shows that session's", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* provideModels(host.directory, { session: "one", first: "of one" })
+      yield* provideModels(host.directory, { session: "two", first: "of two" })
+      const client = yield* host.client
+      const models = yield* client.use(Models)
+      yield* untilStatus(models.state, "detached")
+      expect(models.state.value).toBeUndefined()
+      expect(yield* Effect.flip(models.who())).toMatchObject({ code: "unavailable" })
+      yield* client.select("one")
+      yield* models.ready
+      expect(models.state.value?.current).toBe("of one")
+      expect(yield* models.who()).toBe("of one")
+    }))
+
+  it.effect("another selection never shows the last session's value, not even for a moment", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const one = yield* provideModels(host.directory, { session: "one", first: "of one" })
+      yield* provideModels(host.directory, { session: "two", first: "of two" })
+      const client = yield* host.client
+      const models = yield* client.use(Models)
+      yield* client.select("one")
+      yield* models.ready
+      const after: Array<string | null> = []
+      for (let round = 0; round < 5; round++) {
+        yield* one.state.update((draft) => {
+          draft.revision++
+        })
+      }
+      yield* client.select("two")
+      expect([undefined, "of two"]).toContain(models.state.value?.current)
+      yield* Effect.forkScoped(Stream.runForEach(models.state.changes, (value) => Effect.sync(() => after.push(value.current))))
+      yield* models.ready
+      yield* one.state.update((draft) => {
+        draft.revision = 100
+      })
+      yield* eventually(() => after.length > 0)
+      expect(new Set(after)).toEqual(new Set(["of two"]))
+      expect(yield* models.who()).toBe("of two")
+      yield* client.select(null)
+      expect(models.state.value).toBeUndefined()
+      expect(models.state.status).toBe("detached")
+    }))
+
+  it.effect("a connection sees the host's instances and those of the session it is attached to, nothing else", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport, {
+        attach: (session) =>
+          session === "mine"
+            ? Effect.void
+            : Effect.fail(new ServiceError({ code: "unauthorized", message: `Session "${session}" is not yours.` }))
+      })
+      yield* provideModels(host.directory, { session: "mine", first: "of mine" })
+      yield* provideModels(host.directory, { session: "theirs", first: "of theirs" })
+      const client = yield* host.client
+      const models = yield* client.use(Models)
+      yield* client.select("mine")
+      yield* models.ready
+      expect(yield* Effect.flip(client.select("theirs"))).toMatchObject({
+        code: "unauthorized",
+        message: `Session "theirs" is not yours.`
+      })
+      expect(client.session.value).toBe("mine")
+      expect(models.state.value?.current).toBe("of mine")
+      expect(yield* models.who()).toBe("of mine")
+    }))
+
+  it.effect("a reconnect selects the same session again", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const { state } = yield* provideModels(host.directory, { session: "one", first: "of one" })
+      const client = yield* host.client
+      const models = yield* client.use(Models)
+      yield* client.select("one")
+      yield* models.ready
+      yield* client.drop
+      yield* untilStatus(models.state, "stale")
+      yield* connected(client)
+      yield* state.update((draft) => {
+        draft.revision = 5
+      })
+      yield* until(models.state, (value) => value.revision === 5)
+      expect(client.session.value).toBe("one")
+    }))
+
+  it.effect("a host is told when a client leaves a session", () =>
+    Effect.gen(function*() {
+      const left: Array<string> = []
+      const host = yield* makeHost(transport, { detach: (session) => Effect.sync(() => left.push(session)) })
+      const client = yield* host.client
+      yield* client.select("one")
+      yield* client.select("two")
+      expect(left).toEqual(["one"])
+      yield* client.drop
+      yield* eventually(() => left.length === 2)
+      expect(left).toEqual(["one", "two"])
+    }))
+}
+
+export const keyed = (transport: TransportUnderTest) => {
+  it.effect("an observer runs once per live instance, those already open included, and ends with it", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* spawnJob(host.directory, "early", "Early")
+      const client = yield* host.client
+      const log: Array<string> = []
+      yield* client.observe(Job, (job, key) =>
+        Effect.gen(function*() {
+          log.push(`+${key} ${yield* job.name().pipe(Effect.orDie)}`)
+          yield* Effect.addFinalizer(() => Effect.sync(() => log.push(`-${key}`)))
+          return yield* Effect.never
+        }))
+      yield* eventually(() => log.length === 1)
+      const scope = yield* Scope.make()
+      yield* Scope.provide(spawnJob(host.directory, "late", "Late"), scope)
+      yield* eventually(() => log.length === 2)
+      yield* Scope.close(scope, Exit.void)
+      yield* eventually(() => log.length === 3)
+      expect(log).toEqual(["+early Early", "+late Late", "-late"])
+    }))
+
+  it.effect("a key that is used again is another generation, and a stale handle cannot call its successor", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const client = yield* host.client
+      const handles: Array<{ readonly name: () => Effect.Effect<string, ServiceError> }> = []
+      yield* client.observe(Job, (job) => Effect.sync(() => handles.push(job)))
+      const first = yield* Scope.make()
+      yield* Scope.provide(spawnJob(host.directory, "key", "First"), first)
+      yield* eventually(() => handles.length === 1)
+      yield* Scope.close(first, Exit.void)
+      yield* spawnJob(host.directory, "key", "Second")
+      yield* eventually(() => handles.length === 2)
+      const [stale, fresh] = handles
+      expect(yield* fresh!.name()).toBe("Second")
+      expect(yield* Effect.flip(stale!.name())).toMatchObject({ code: "stale_reference" })
+    }))
+
+  it.effect("a facade by key shows that instance's states", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const progress = yield* spawnJob(host.directory, "a", "A")
+      yield* spawnJob(host.directory, "b", "B")
+      const client = yield* host.client
+      const a = yield* client.use(Job, { key: "a" })
+      const b = yield* client.use(Job, { key: "b" })
+      yield* Effect.all([a.ready, b.ready])
+      yield* progress.set(5)
+      yield* until(a.progress, (value) => value === 5)
+      expect([a.title.value, b.title.value, b.progress.value]).toEqual(["A", "B", 0])
+    }))
+
+  it.effect("instances of another session are not there", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* spawnJob(host.directory, "of-host", "H")
+      yield* spawnJob(host.directory, "of-one", "1", "one")
+      yield* spawnJob(host.directory, "of-two", "2", "two")
+      const client = yield* host.client
+      const live = new Set<string>()
+      yield* client.observe(Job, (_, key) =>
+        Effect.andThen(
+          Effect.acquireRelease(Effect.sync(() => live.add(key)), () => Effect.sync(() => live.delete(key))),
+          Effect.never
+        ))
+      yield* eventually(() => live.size === 1)
+      expect([...live]).toEqual(["of-host"])
+      yield* client.select("one")
+      yield* eventually(() => live.size === 2)
+      expect(live).toEqual(new Set(["of-host", "of-one"]))
+      yield* client.select("two")
+      yield* eventually(() => live.has("of-two"))
+      yield* eventually(() => !live.has("of-one"))
+      expect(live).toEqual(new Set(["of-host", "of-two"]))
+    }))
+}
