@@ -47,6 +47,8 @@ export async function buildCommand(): Promise<void> {
       format: "esm",
       platform: "node",
       target: "node22.19",
+      // Some packages have a `main` that requires its parts dynamically, beside a proper ES module.
+      mainFields: ["module", "main"],
       minify: true,
       keepNames: false,
       sourcemap: "external",

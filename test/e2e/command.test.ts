@@ -57,7 +57,7 @@ describe("a wrong command line ends with 2 and one line that names the fault", (
     const home = makeHome()
     expect(await home.run(["run", "--dir", "nowhere", "hi"])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/^bezel: there is no folder .*nowhere.*\n$/)
+      stderr: expect.stringMatching(/^bezel: .*nowhere.* does not exist.*\n$/)
     })
     expect(await home.run(["run"], { stdin: "  \n" })).toMatchObject({
       code: 2,

@@ -134,8 +134,21 @@ const standAlone: { readonly [folder: string]: ReadonlyArray<string> } = { contr
 /** A stored entry holds messages: storage names their types, and nothing else of the folders above it. */
 const typesFromAbove: { readonly [folder: string]: ReadonlyArray<string> } = { storage: ["model"] }
 
-/** What a contract may import at run time; of all of core it may import types. */
-const contractModules = ["json", "service"]
+/** Folders of core that a contract may import at run time; of all of core it may import types. */
+const contractFolders = ["json", "service", "settings"]
+
+/**
+ * Modules of core that hold only types, schemas and tokens of their folder. A presentation loads them by themselves, so that
+ * it does not load what stands behind the folder's index.
+ */
+const contractModules = [
+  "harness/api.ts",
+  "harness/view.ts",
+  "session/identity.ts",
+  "host/context.ts",
+  "host/conversation.ts"
+]
+const isContractModule = (file: string): boolean => contractModules.some((name) => file === `packages/core/src/${name}`)
 
 /** Folders of core that run a session; no presentation may reach them at run time. */
 const sessionFolders = ["storage", "harness", "turn", "session"]
@@ -144,6 +157,7 @@ export function violations(sources: Sources, manifests: Manifests): ReadonlyArra
   return [
     ...[...sources].flatMap(([file, imports]) => imports.flatMap((item) => importFaults(file, item, manifests))),
     ...presentationFaults(sources, manifests),
+    ...terminalFaults(sources, manifests),
     ...circles(sources, manifests)
   ]
 }
@@ -155,7 +169,9 @@ function importFaults(file: string, item: Import, manifests: Manifests): Readonl
   const target = resolveImport(file, item.specifier, manifests)
 
   if (item.specifier === "effect") say("the barrel of Effect is slow to load; import effect/<Module>")
-  if (item.specifier.startsWith("effect/") && !item.namespace) say("import modules of Effect as namespaces")
+  if (item.specifier.startsWith("effect/") && !item.namespace && item.kind === "value") {
+    say("import modules of Effect as namespaces")
+  }
   if (isPackage(item.specifier)) {
     const name = packageName(item.specifier)
     if (name !== manifests[folder]?.name && manifests[folder]?.dependencies.includes(name) !== true) {
@@ -170,14 +186,13 @@ function importFaults(file: string, item: Import, manifests: Manifests): Readonl
   } else {
     if (!isPackage(item.specifier)) say("between packages, imports go by the package's name")
     if (arrows[folder]?.includes(to) !== true) say(`packages/${folder} may not import packages/${to}`)
-    if (folder === "plugins" && to === "tui" && !/\/tui(\/.*)?\.ts$/.test(file) && !/\/tui\//.test(file)) {
-      say("only the tui.ts of a plugin may import the terminal")
-    }
   }
   if (folder === "core" && to === "core") coreOrderFault(file, target, item.kind, say)
   if (folder === "plugins" && file.endsWith("/contract.ts")) {
-    const allowed = item.kind === "type" || (to === "core" && contractModules.includes(folderIn(target)))
-    if (to !== "core" || !allowed) say("a contract imports Effect and the contract modules of core only")
+    const allowed = to === "core"
+      ? item.kind === "type" || contractFolders.includes(folderIn(target)) || isContractModule(target)
+      : target.endsWith("/contract.ts")
+    if (!allowed) say("a contract imports Effect and the contract modules of core only")
   }
   return faults
 }
@@ -227,6 +242,27 @@ function presentationFaults(sources: Sources, manifests: Manifests): ReadonlyArr
       .slice(0, 1)
       .map(([, path]) => `${entry} reaches a module of the session host: ${path.join(" → ")}`)
   )
+}
+
+/** The terminal is for `tui.ts` of a plugin and for the files that only a `tui.ts` loads. */
+function terminalFaults(sources: Sources, manifests: Manifests): ReadonlyArray<string> {
+  const plugins = [...sources].filter(([file]) => packageOf(file) === "plugins")
+  const importers = (target: string) =>
+    plugins.filter(([file, imports]) =>
+      imports.some((item) => !item.lazy && resolveImport(file, item.specifier, manifests) === target)
+    )
+      .map(([file]) => file)
+  const isTerminal = (file: string, seen: ReadonlyArray<string> = []): boolean => {
+    if (file.endsWith("/tui.ts")) return true
+    const from = importers(file)
+    return from.length > 0 && from.every((importer) => seen.includes(importer) || isTerminal(importer, [...seen, file]))
+  }
+  return plugins
+    .filter(([, imports]) => imports.some((item) => packageName(item.specifier) === "@bezel/tui"))
+    .filter(([file]) => !isTerminal(file))
+    .map(([file]) =>
+      `${file} imports @bezel/tui: only the tui.ts of a plugin may import the terminal, and what only it loads`
+    )
 }
 
 /** Circles of imports that exist at run time when the modules load. */

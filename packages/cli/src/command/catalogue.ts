@@ -1,5 +1,67 @@
-import { Exit, exitCode } from "../exit.ts"
-const notYet = async (): Promise<number> => {
-  throw new Exit(exitCode.usage, "not built yet")
+/** `bezel model list`, `bezel tool list`, `bezel plugin list`: what a location has, once its plugins are up. */
+import { formatModelRef } from "@bezel/core/model"
+import * as Effect from "effect/Effect"
+import type { Execute } from "../arguments/command.ts"
+import type { Option } from "../arguments/option.ts"
+import { exitCode } from "../exit.ts"
+import { locationsLayer, openLocation } from "../host/location.ts"
+import { runProcess } from "../host/process.ts"
+import { oneLine } from "../run/text.ts"
+
+interface ListOptions {
+  readonly [key: string]: Option<unknown>
+  readonly dir: Option<string | null>
+  readonly json: Option<boolean>
+  readonly trust: Option<boolean>
 }
-export { notYet as modelList, notYet as pluginList, notYet as toolList }
+
+type Place = Effect.Success<ReturnType<typeof openLocation>>
+
+interface Row {
+  readonly json: object
+  readonly cells: ReadonlyArray<string>
+}
+
+/** A command that prints one row for each of something. */
+const listing =
+  (rows: (place: Place) => Effect.Effect<ReadonlyArray<Row>>): Execute<ListOptions> => (options, _, environment) =>
+    runProcess(
+      Effect.gen(function*() {
+        const place = yield* openLocation(options.dir ?? process.cwd())
+        const all = yield* rows(place)
+        if (options.json) { for (const row of all) process.stdout.write(`${JSON.stringify(row.json)}\n`) }
+        else process.stdout.write(columns(all.map((row) => row.cells)))
+        return exitCode.answered
+      }).pipe(Effect.scoped, Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {} })))
+    )
+
+function columns(rows: ReadonlyArray<ReadonlyArray<string>>): string {
+  const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  return rows.map((row) =>
+    row.map((cell, column) => column === row.length - 1 ? cell : cell.padEnd(width(column))).join("  ").trimEnd() + "\n"
+  ).join("")
+}
+
+export const modelList = listing(({ models }) =>
+  Effect.map(models.list, (all) =>
+    all.map(({ availability, info }) => ({
+      json: { ...info, availability },
+      cells: [formatModelRef(info), oneLine(info.name, 40), availability.ready ? "" : oneLine(availability.reason, 100)]
+    })))
+)
+
+export const toolList = listing(({ tools }) =>
+  Effect.map(tools.list, (all) =>
+    all.map((item) => ({
+      json: item,
+      cells: [item.name, item.plugin, oneLine(item.description, 100)]
+    })))
+)
+
+export const pluginList = listing(({ plugins }) =>
+  Effect.map(plugins, (all) =>
+    all.map((item) => ({
+      json: item,
+      cells: [item.id, item.version ?? "", item.state, item.error === null ? "" : oneLine(item.error, 200)]
+    })))
+)

@@ -1,4 +1,110 @@
-import { Exit, exitCode } from "../exit.ts"
-export const doctor = async (): Promise<number> => {
-  throw new Exit(exitCode.usage, "doctor is not built yet")
+/**
+ * `bezel doctor`: looks at what Bezel needs and says of each fault what to do about it. Ends with 1 if there is one.
+ *
+ * It looks at each part by itself, so that one fault does not hide the others; it changes nothing but to make folders that
+ * are missing.
+ */
+import { AppPaths, Settings, Trust } from "@bezel/core/settings"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type { Execute } from "../arguments/command.ts"
+import type { Option } from "../arguments/option.ts"
+import { exitCode } from "../exit.ts"
+import { settingsLayer } from "../host/global.ts"
+import { locationsLayer, openLocation } from "../host/location.ts"
+import { runProcess } from "../host/process.ts"
+import { oneLine } from "../run/text.ts"
+
+interface DoctorOptions {
+  readonly [key: string]: Option<unknown>
+  readonly dir: Option<string | null>
+  readonly json: Option<boolean>
+  readonly trust: Option<boolean>
+}
+
+interface Finding {
+  readonly part: string
+  readonly state: "ok" | "warning" | "fault"
+  readonly message: string
+}
+
+const ok = (part: string, message: string): Finding => ({ part, state: "ok", message })
+const warning = (part: string, message: string): Finding => ({ part, state: "warning", message })
+const fault = (part: string, message: string): Finding => ({ part, state: "fault", message })
+
+/** Findings of one part; what it fails with is a finding too. */
+const look = <E, R>(part: string, findings: Effect.Effect<ReadonlyArray<Finding>, E, R>) =>
+  Effect.catchCause(findings, (cause) => {
+    const error = Cause.squash(cause)
+    return Effect.succeed([fault(part, oneLine(error instanceof Error ? error.message : String(error), 400))])
+  })
+
+export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
+  const global = { environment, trust: options.trust }
+  const directory = options.dir ?? process.cwd()
+  const folders = look(
+    "folders",
+    Effect.gen(function*() {
+      const paths = yield* AppPaths
+      const names = ["data", "config", "state", "cache"] as const
+      return yield* Effect.forEach(names, (name) =>
+        Effect.match(paths.ensure(name), {
+          onSuccess: (path) => ok("folders", `${name}: ${path}`),
+          onFailure: (error) =>
+            fault("folders", `${error.message}; make it writable or set BEZEL_${name.toUpperCase()}_DIR`)
+        }))
+    })
+  )
+  const settings = look(
+    "settings",
+    Effect.gen(function*() {
+      const reader = yield* Effect.flatMap(Settings, ({ forLocation }) => forLocation(directory))
+      const trust = yield* Effect.flatMap(Trust, ({ status }) => status(directory))
+      return [
+        ...reader.sources.map((source) => ok("settings", `${source.file} sets ${source.keys.join(", ") || "nothing"}`)),
+        ...(reader.sources.length === 0 ? [ok("settings", "none; everything has its default")] : []),
+        ...reader.warnings.map((message) => warning("settings", message)),
+        ...(reader.skipped.length === 0 ? [] : [
+          warning(
+            "trust",
+            `this project is ${trust.status}: ${
+              reader.skipped.map((item) => item.key).join(", ")
+            } in it have no effect; start bezel here to be asked, or pass --trust`
+          )
+        ])
+      ]
+    })
+  )
+  const location = look(
+    "plugins",
+    Effect.gen(function*() {
+      const place = yield* openLocation(directory)
+      const plugins = yield* place.plugins
+      const broken = plugins.filter((plugin) => plugin.state === "failed")
+      const models = yield* place.models.list
+      const ready = models.filter((item) => item.availability.ready)
+      const chosen = yield* Effect.match(place.models.resolve(null), {
+        onSuccess: ({ info }) => ok("model", `${info.provider}/${info.model} is the default`),
+        onFailure: (error) => fault("model", error.message)
+      })
+      return [
+        ok("plugins", `${plugins.filter((plugin) => plugin.state === "loaded").length} loaded`),
+        ...broken.map((plugin) => fault("plugins", `${plugin.id} failed: ${plugin.error ?? "without saying why"}`)),
+        ok("models", `${ready.length} of ${models.length} can be used (bezel model list)`),
+        chosen
+      ]
+    }).pipe(Effect.scoped, Effect.provide(locationsLayer({ ...global, plugins: {} })))
+  )
+  return runProcess(Effect.gen(function*() {
+    const node = ok("node", `${process.version} at ${process.execPath}`)
+    const first = yield* Effect.provide(Effect.all([folders, settings]), settingsLayer(global))
+    const findings = [ok("bezel", environment.version), node, ...first.flat()]
+    // A location cannot boot on settings that do not read; that fault is told already.
+    if (findings.every((item) => item.state !== "fault")) findings.push(...(yield* location))
+    for (const item of findings) {
+      const mark = item.state === "ok" ? "✓" : item.state === "warning" ? "!" : "✗"
+      process.stdout.write(options.json ? `${JSON.stringify(item)}\n` : `${mark} ${item.part}: ${item.message}\n`)
+    }
+    return findings.some((item) => item.state === "fault") ? exitCode.failed : exitCode.answered
+  }))
 }

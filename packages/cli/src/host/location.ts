@@ -5,6 +5,7 @@
 import { LocationMap, PluginKernel, SessionPlugins } from "@bezel/core/host"
 import { Location, resolveLocation } from "@bezel/core/location"
 import { ProviderRegistry } from "@bezel/core/model"
+import { InteractionBroker } from "@bezel/core/service"
 import { SessionRuntime, SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { ToolRegistry } from "@bezel/core/tool"
@@ -58,6 +59,7 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     store: yield* SessionStore,
     runtime: Context.get(services, SessionRuntime),
     models: Context.get(services, ProviderRegistry),
+    interactions: Context.get(services, InteractionBroker),
     tools: Context.get(services, ToolRegistry),
     plugins: Context.get(services, PluginKernel).plugins
   }

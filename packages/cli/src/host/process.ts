@@ -27,6 +27,8 @@ export async function runProcess(
   options: ProcessOptions = {}
 ): Promise<number> {
   const fiber = Effect.runFork(effect)
+  // A fiber that waits for another holds nothing that Node would stay alive for.
+  const alive = setInterval(() => {}, 2 ** 30)
   let ending: number | null = null
   let interrupts = 0
   const end = (code: number) => {
@@ -47,6 +49,7 @@ export async function runProcess(
     if (Exit.isSuccess(exit)) return exit.value
     throw commandExit(exit.cause)
   } finally {
+    clearInterval(alive)
     process.off("SIGINT", handlers.SIGINT).off("SIGTERM", handlers.SIGTERM).off("SIGHUP", handlers.SIGHUP)
   }
 }

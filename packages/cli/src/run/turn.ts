@@ -8,6 +8,7 @@ import type { Conversation, Envelope, InputOutcome } from "@bezel/core/harness"
 import type { LocationRef } from "@bezel/core/location"
 import type { ModelRef } from "@bezel/core/model"
 import type { ModelSource } from "@bezel/core/model"
+import type { InteractionBrokerShape } from "@bezel/core/service"
 import type { OpenSession, SessionRuntimeHost, SessionStoreShape } from "@bezel/core/session"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -39,6 +40,7 @@ export interface RunPlace {
   readonly store: SessionStoreShape
   readonly runtime: SessionRuntimeHost
   readonly models: ModelSource
+  readonly interactions: Pick<InteractionBrokerShape, "unattended">
 }
 
 export interface RunEnd {
@@ -64,6 +66,8 @@ export const runTurn = (
       yield* Effect.mapError(place.models.resolve(request.model), (error) => usage(error.message))
     }
     const sessionID = yield* findSession(place, request, output)
+    // Nobody is there to be asked, also about what an earlier run has left open.
+    yield* place.interactions.unattended(sessionID, "deny")
     const session = yield* Effect.mapError(place.runtime.open(sessionID), (error) =>
       error._tag === "SessionLocationMismatch" || error._tag === "UnknownSession"
         ? usage(error.message)
