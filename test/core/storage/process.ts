@@ -1,7 +1,8 @@
 /**
- * A process that opens a session, as a second Bezel would. Arguments: what to do (`write` or `read`), the data directory, the
- * session. Prints one JSON line when it has done it (`{"ready":…}` or `{"error":…}`), then does what each line on stdin says:
- * `commit` stores an entry and prints its sequence; `end` closes properly.
+ * A process that opens a session, as a second Bezel would. Arguments: what to do (`write`, `stream` or `read`), the data
+ * directory, the session. Prints one JSON line when it has done it (`{"ready":…}` or `{"error":…}`), then, for `write`, does
+ * what each line on stdin says: `commit` stores an entry and prints its sequence; `end` closes properly. `stream` stores
+ * entries and a document that agrees with them, printing each sequence, until it is killed.
  */
 import { SessionStorage, type Storage } from "@bezel/core/storage"
 import * as Effect from "effect/Effect"
@@ -24,6 +25,27 @@ const serve = (storage: Storage) =>
     }
   })
 
+const stream = (storage: Storage) =>
+  Effect.gen(function*() {
+    yield* say({ ready: yield* storage.sequence })
+    for (;;) {
+      const next = yield* storage.nextID
+      const sequence = yield* storage.commit(batch({
+        entries: [entry(next, { data: "x".repeat(next * 97 % 5_000) })],
+        documents: [{
+          document: "d",
+          retained: true,
+          ...next === 1 ? { base: { entries: ["e1"] } } : { operations: [["splice", ["entries"], next - 1, 0, [`e${next}`]]] }
+        }],
+        events: [next],
+        nextID: next + 1
+      }))
+      yield* say({ sequence })
+      // Lets the line go out before the next commit.
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+    }
+  })
+
 const read = (files: SessionStorage["Service"]) =>
   Effect.gen(function*() {
     const storage = yield* files.read(sessionID)
@@ -35,7 +57,7 @@ await Effect.runPromise(
   Effect.scoped(Effect.gen(function*() {
     const files = yield* SessionStorage
     if (mode === "read") return yield* read(files)
-    return yield* Effect.flatMap(files.write(sessionID), serve)
+    return yield* Effect.flatMap(files.write(sessionID), mode === "stream" ? stream : serve)
   })).pipe(
     Effect.catch((error) => say({ error: { ...error } })),
     Effect.provide(SessionStorage.layer({ directory }))

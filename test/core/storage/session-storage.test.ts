@@ -31,7 +31,7 @@ interface Other {
 }
 
 /** Another process, killed with the scope if it still runs. */
-const other = (mode: "write" | "read", at: string, sessionID: string): Effect.Effect<Other, never, Scope.Scope> =>
+const other = (mode: "write" | "stream" | "read", at: string, sessionID: string): Effect.Effect<Other, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() =>
@@ -127,6 +127,29 @@ describe("the writer lease of a session", () => {
         expect(yield* storage.commit(batch({ entries: [entry(4)], nextID: 5 }))).toBe(4)
       })))
 
+  inDirectory("of a process that is killed in the middle of its writing leaves whole commits, all that were acknowledged among them", (at) =>
+    use(at, (files) =>
+      Effect.gen(function*() {
+        let stored = 0
+        for (const acknowledgements of [1, 7, 40, 150]) {
+          const holder = yield* other("stream", at, "ses_1")
+          expect(yield* holder.next).toEqual({ ready: stored })
+          let acknowledged = 0
+          for (let index = 0; index < acknowledgements; index++) acknowledged = Number((yield* holder.next).sequence)
+          holder.child.kill("SIGKILL")
+          yield* holder.ended
+          const reader = yield* files.read("ses_1")
+          stored = yield* reader.sequence
+          expect(stored).toBeGreaterThanOrEqual(acknowledged)
+          const expected = Array.from({ length: stored }, (_, index) => `e${index + 1}`)
+          expect((yield* reader.entries({ conversation: "c1" })).map((item) => item.id)).toEqual(expected)
+          expect(yield* reader.document("d")).toEqual({ entries: expected })
+          expect(yield* reader.documentAt("d", 1)).toEqual({ entries: ["e1"] })
+          expect(yield* reader.nextID).toBe(stored + 1)
+          expect(yield* reader.history(0, 10_000)).toHaveLength(stored)
+        }
+      })))
+
   inDirectory("is the same through a symlinked path", (at) =>
     Effect.gen(function*() {
       const link = `${at}-link`
@@ -205,6 +228,31 @@ describe("reading beside the writer", () => {
         expect(yield* reader.sequence).toBe(2)
         const again = yield* files.read("ses_1")
         expect((yield* again.entries({ conversation: "c1" })).map((item) => item.id)).toEqual(["e1", "e2"])
+      })))
+})
+
+describe("a session whose files cannot grow any more", () => {
+  inDirectory("fails with a typed error, and what it acknowledged stays readable", (at) =>
+    use(at, (files) =>
+      Effect.gen(function*() {
+        const script = path.join(import.meta.dirname, "process.ts")
+        const limited = yield* Effect.acquireRelease(
+          Effect.sync(() =>
+            spawn("sh", ["-c", `ulimit -f 400; exec "$0" "$@"`, process.execPath, script, "stream", at, "ses_1"], { stdio: ["ignore", "pipe", "inherit"] })
+          ),
+          (child) => Effect.sync(() => void child.kill("SIGKILL"))
+        )
+        const lines: Array<{ readonly sequence?: number; readonly error?: unknown }> = []
+        yield* Effect.promise(async () => {
+          for await (const line of createInterface({ input: limited.stdout })) lines.push(JSON.parse(line))
+        })
+        expect(lines.at(-1)?.error).toMatchObject({ _tag: "StorageError", kind: expect.stringMatching(/^(io|disk_full)$/) })
+        const acknowledged = lines.filter((line) => line.sequence !== undefined).length
+        expect(acknowledged).toBeGreaterThan(0)
+        const storage = yield* files.write("ses_1")
+        expect(yield* storage.sequence).toBe(acknowledged)
+        expect(yield* storage.entries({ conversation: "c1" })).toHaveLength(acknowledged)
+        expect(yield* storage.commit(batch({ entries: [entry(acknowledged + 1)] }))).toBe(acknowledged + 1)
       })))
 })
 
