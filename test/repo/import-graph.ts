@@ -208,7 +208,9 @@ function coreOrderFault(file: string, target: string, kind: Import["kind"], say:
   const typeFromAbove = kind === "type" && typesFromAbove[from]?.includes(to) === true
   if (coreOrder.indexOf(to) > coreOrder.indexOf(from) && !typeFromAbove) {
     say(`core/src/${from} comes before core/src/${to}`)
-  } else if (!target.endsWith("/index.ts")) say(`another folder is reached through its index.ts`)
+  } else if (!target.endsWith("/index.ts") && !isContractModule(target)) {
+    say(`another folder is reached through its index.ts`)
+  }
 }
 
 /** Modules that exist at run time once `entry` is loaded, each with the path of imports that leads to it. */
@@ -233,7 +235,7 @@ export const isPresentationEntry = (file: string) =>
 const isSessionModule = (file: string) =>
   /^packages\/plugins\/src\/[^/]+\/(session|coordinator)\.ts$/.test(file) ||
   file.startsWith("packages/server/") ||
-  (file.startsWith("packages/core/") && sessionFolders.includes(folderIn(file)))
+  (file.startsWith("packages/core/") && sessionFolders.includes(folderIn(file)) && !isContractModule(file))
 
 function presentationFaults(sources: Sources, manifests: Manifests): ReadonlyArray<string> {
   return [...sources.keys()].filter(isPresentationEntry).flatMap((entry) =>
