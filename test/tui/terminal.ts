@@ -67,7 +67,7 @@ export class PseudoTerminal {
   /** What is on the screen now, row by row, without trailing blanks. */
   screen(): ReadonlyArray<string> {
     const buffer = this.#screen.buffer.active
-    return Array.from({ length: this.#screen.rows }, (_, index) => buffer.getLine(buffer.viewportY + index)?.translateToString(true) ?? "")
+    return Array.from({ length: this.#screen.rows }, (_, index) => buffer.getLine(buffer.viewportY + index)?.translateToString(true).trimEnd() ?? "")
   }
 
   /** The screen and everything that has scrolled away. */
@@ -76,8 +76,15 @@ export class PseudoTerminal {
     return Array.from({ length: buffer.length }, (_, index) => buffer.getLine(index)?.translateToString(true) ?? "")
   }
 
+  /** The same as one text, with what the terminal wrapped put together again. */
   text(): string {
-    return this.history().join("\n")
+    const buffer = this.#screen.buffer.active
+    let text = ""
+    for (let index = 0; index < buffer.length; index++) {
+      const line = buffer.getLine(index)
+      text += `${index === 0 || line?.isWrapped === true ? "" : "\n"}${line?.translateToString(true) ?? ""}`
+    }
+    return text
   }
 
   cursor(): { readonly column: number; readonly row: number } {
