@@ -94,7 +94,7 @@ const judgeCommand = (set: RuleSet, access: string, command: SimpleCommand, isOu
 const expandHome = (file: string, home: string): string =>
   file === "~" || file.startsWith("~/") ? path.join(home, file.slice(1)) : file
 
-/** Whether a word of a command means something outside the location: it exists there, or could be created there. */
+/** Whether a word of a command means something outside the location. */
 const pointsOutside = (word: string, set: RuleSet, probe: PathProbe): boolean => {
   const known = word.split(unknown)[0] ?? ""
   const isCut = word.includes(unknown)
@@ -102,6 +102,7 @@ const pointsOutside = (word: string, set: RuleSet, probe: PathProbe): boolean =>
   if (/^\/dev\/(null|stdin|stdout|stderr|tty|zero|full|fd)(\/|$)/.test(file)) return false
   if (known.startsWith("~") && !/^~(\/|$)/.test(known)) return true
   if (isInside(set.location, file) && isInside(set.location, probe.real(file))) return false
+  if (!known.startsWith("/")) return true
   // Not every text that begins with a slash is a path: `/api/v1`, an awk pattern.
   const folder = isCut ? file : path.dirname(file)
   return probe.exists(file) || (folder !== "/" && probe.exists(folder))
