@@ -76,15 +76,73 @@ export interface Watch {
   readonly envelopes: Stream.Stream<Envelope, HarnessError>
 }
 
+/** One commit as an extension builds it. Valid until its builder returns; a draft kept longer throws `DraftRevoked`. */
+export interface ExtensionTransaction {
+  /** Milliseconds since the epoch at which the commit began. */
+  readonly now: number
+  /** The merged state of a namespace as a draft; each key goes to the document that declares it. */
+  readonly plugins: (namespace: Namespace) => { [key: string]: JsonValue }
+  /** Puts `plugin.<namespace>.<name>` into this commit's envelope. */
+  readonly emit: (namespace: Namespace, name: string, data: JsonValue) => void
+  /** Writes an entry, at once when no turn runs, else at the next boundary. Gives its id. */
+  readonly write: (kind: string | EntryKind, entry: NewExtensionEntry) => string
+  readonly createTask: <I>(kind: TaskKind<I>, input: I, options?: TaskOptions) => TaskRef
+  /** The newest entry of a kind. Refused (`read_after_write`) once this commit has written entries, and then it is void. */
+  readonly newestEntry: (kind: string | EntryKind) => Effect.Effect<EntryRecord | null, HarnessError>
+}
+
+export interface NewExtensionEntry {
+  readonly data?: JsonValue
+  /** What the model sees of it; without it the entry is for people and plugins. */
+  readonly model?: ReadonlyArray<UserMessage>
+}
+
+/** A kind of entry of an extension's own. Stateless: unknown kinds still show and still count. */
+export interface EntryKind<A = unknown> {
+  readonly kind: string
+  readonly is: (entry: { readonly kind: string; readonly data: JsonValue }) => entry is { readonly kind: string; readonly data: JsonValue & A }
+}
+
+export interface TaskOptions {
+  /** Does not hold the conversation busy and survives an abort of its turn. */
+  readonly background?: boolean
+  /** Tasks that must have ended, in whatever way, before this one starts. */
+  readonly after?: ReadonlyArray<TaskRef>
+}
+
+export interface TaskRef {
+  readonly id: string
+  readonly kind: string
+}
+
+/** How a task ended. */
+export interface TaskOutcome {
+  readonly status: "completed" | "failed" | "aborted" | "orphaned"
+  readonly result: JsonValue
+  readonly failure: JsonValue
+}
+
+/** A kind of task: what `TaskKind.make` gives. Only the object that is registered now may create tasks. */
+export interface TaskKind<I = never> {
+  readonly name: string
+  readonly input: Schema.Codec<I, unknown>
+}
+
 export interface Conversation {
   readonly id: string
+  /** Runs `build` in one commit: all of it is stored, or nothing. An effect as builder has five seconds. */
+  readonly commit: <A, E = never>(build: (tx: ExtensionTransaction) => A | Effect.Effect<A, E>) => Effect.Effect<A, E | HarnessError>
+  /** Completes when the task has ended. Interrupting the wait changes nothing. */
+  readonly waitForTask: (ref: TaskRef) => Effect.Effect<TaskOutcome, HarnessError>
+  /** Marks a task for abortion, durably, and waits until it has ended. */
+  readonly abortTask: (ref: TaskRef) => Effect.Effect<TaskOutcome, HarnessError>
   readonly send: (input: SendInput) => Effect.Effect<InputHandle, HarnessError>
   readonly input: (id: string) => Effect.Effect<InputHandle | null, HarnessError>
   /** Durably ends the running turn, if there is one; every call gets a result. Queued inputs stay. */
   readonly abort: (reason?: string) => Effect.Effect<void, HarnessError>
   readonly configure: (patch: Partial<ConversationConfig>) => Effect.Effect<void, HarnessError>
   /** Writes an entry of the caller's own kind, at once when idle, else at the next boundary. */
-  readonly write: (kind: string, entry: { readonly data?: JsonValue; readonly model?: ReadonlyArray<UserMessage> }) => Effect.Effect<string, HarnessError>
+  readonly write: (kind: string | EntryKind, entry: NewExtensionEntry) => Effect.Effect<string, HarnessError>
   readonly busy: Effect.Effect<boolean>
   /** Completes when no turn runs and nothing is queued. */
   readonly idle: Effect.Effect<void, HarnessError>
@@ -213,7 +271,13 @@ export interface HarnessExtensions {
   readonly section: (section: Section) => Effect.Effect<Registration, HarnessError, Scope.Scope>
 }
 
-export interface Harness extends HarnessExtensions {
+/** Registration of task kinds. */
+export interface TaskExtensions {
+  /** Lets tasks of this kind run. Unregistering leaves its pending tasks pending; what runs keeps the code it started with. */
+  readonly task: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
+}
+
+export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly sessionID: string
   readonly main: Conversation
   readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>

@@ -29,6 +29,8 @@ export interface RewindableDocument {
 /** Working state of one live task; gone in the commit that ends it, and never part of the view. */
 export interface Slot {
   memos: { [key: string]: JsonValue }
+  /** What the task's kind keeps in it. */
+  data: { [key: string]: JsonValue }
 }
 
 /** An entry that waits for the next boundary of a running turn. */

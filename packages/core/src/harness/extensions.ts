@@ -19,6 +19,7 @@ import {
   type Section
 } from "./api.ts"
 import type { PluginSlices } from "./documents.ts"
+import type { Authority } from "./extension-transaction.ts"
 import type { CommitLine } from "./line.ts"
 import { namespaceState } from "./projection.ts"
 import type { ConversationState } from "./state.ts"
@@ -35,6 +36,7 @@ export interface Extensions extends HarnessExtensions {
   readonly hooksFor: <K extends HookKind>(kind: K, conversation: ConversationState) => ReadonlyArray<RegisteredHook<K>>
   readonly sections: () => ReadonlyArray<Section>
   readonly projection: (namespace: string) => ((state: JsonObject) => JsonValue) | undefined
+  readonly authority: Pick<Authority, "namespaceDraft" | "assertNamespace">
 }
 
 interface NamespaceEntry {
@@ -121,7 +123,13 @@ export const makeExtensions = (
       return [...handlers.filter((hook) => hook.options.gate !== true), ...handlers.filter((hook) => hook.options.gate === true)]
     },
     sections: () => [...sections].sort((a, b) => a.order - b.order),
-    projection: (id) => namespaces.get(id)?.view
+    projection: (id) => namespaces.get(id)?.view,
+    authority: {
+      assertNamespace: (token) => {
+        current(token)
+      },
+      namespaceDraft: (tx, state, token) => mergedDraft(tx, state, token.id, current(token).shape)
+    }
   }
 }
 

@@ -1,9 +1,51 @@
-export * from "./api.ts"
+export {
+  type BeforeToolApi,
+  type BeforeToolDecision,
+  type Conversation,
+  type EntryKind,
+  type ExtensionTransaction,
+  type GenerationHooks,
+  type Harness,
+  HarnessError,
+  type HarnessExtensions,
+  type HarnessFailure,
+  type HarnessReport,
+  type HookApi,
+  type HookHandlers,
+  type HookKind,
+  type HookOptions,
+  type HookToolCall,
+  type InputHandle,
+  type InputOutcome,
+  type Namespace,
+  type NamespaceShape,
+  type NewExtensionEntry,
+  type Registration,
+  type Section,
+  type SendInput,
+  type TaskExtensions,
+  type TaskOptions,
+  type TaskOutcome,
+  type TaskRef,
+  type ToolHooks,
+  type Watch
+} from "./api.ts"
 export { activeEntries, answerText, deriveContext } from "./context.ts"
 export type { Mutable, StickyDocument } from "./documents.ts"
 export type { RegisteredHook } from "./extensions.ts"
-export type { Checkpoint, Phase, PhaseResult, TaskEnd, TaskKind, TaskRuntime } from "./kind.ts"
+export { Entry, noticeKind } from "./entry-kind.ts"
+export { byPhase, type Checkpoint, type Phase, type PhaseResult, type RunnableKind, type TaskEnd, type TaskRuntime } from "./kind.ts"
 export { mainConversation, type OpenOptions, openSession, type Session } from "./session.ts"
 export type { ConversationState } from "./state.ts"
+export {
+  type CustomTaskKind,
+  type Task,
+  type TaskApi,
+  type TaskDone,
+  TaskKind,
+  type TaskKindOptions,
+  type TaskStep,
+  type TaskTransaction
+} from "./task-kind.ts"
 export type { NewEntry, Transaction } from "./transaction.ts"
 export * from "./view.ts"

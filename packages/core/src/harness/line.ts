@@ -11,6 +11,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
 import { DraftRevoked } from "../json/index.ts"
 import type { Storage, StorageError, TaskRecord } from "../storage/index.ts"
@@ -27,6 +28,11 @@ export interface CommitLine {
   readonly state: SessionState
   /** Runs `build` in one commit. `HarnessError`s that it throws are the failure of the commit. */
   readonly commit: <A>(build: (tx: Transaction) => A) => Effect.Effect<A, HarnessError>
+  /**
+   * The same for a builder that is an effect, which may read storage and nothing else that waits: it has `buildLimit`, for
+   * it holds the line. Interrupting it before it has ended leaves no trace.
+   */
+  readonly commitEffect: <A, E>(build: (tx: Transaction) => Effect.Effect<A, E>) => Effect.Effect<A, E | HarnessError>
   /** Runs a read beside no commit: what it sees is one revision. */
   readonly read: <A>(read: () => A) => Effect.Effect<A, HarnessError>
   /** Runs an effect while no commit runs. It may not commit. */
@@ -69,6 +75,33 @@ export const makeLine = (
         tx.discard()
         return rejected(error)
       }
+      return store(tx, result)
+    })))
+
+  const commitEffect = <A, E>(build: (tx: Transaction) => Effect.Effect<A, E>): Effect.Effect<A, E | HarnessError> =>
+    admit(Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const tx = new Transaction(state, now)
+        const built = Effect.suspend(() => build(tx)).pipe(
+          Effect.provideService(Committing, true),
+          Effect.timeoutOrElse({ duration: buildLimit, orElse: () => Effect.fail(tooLong) })
+        )
+        return Effect.matchCauseEffect(restore(built), {
+          onFailure: (cause) => {
+            tx.discard()
+            const defect = Cause.findDefect(cause)
+            return Result.isSuccess(defect) ? rejected(defect.success) : Effect.failCause(cause)
+          },
+          onSuccess: (result) => store(tx, result)
+        })
+      })
+    ))
+
+  const store = <A>(tx: Transaction, result: A): Effect.Effect<A, HarnessError> => {
+      if (tx.poisoned !== null) {
+        tx.discard()
+        return Effect.fail(tx.poisoned)
+      }
       const finished = tx.finish()
       if (finished.isEmpty) return Effect.succeed(result)
       return Effect.matchEffect(storage.commit(finished.batch), {
@@ -85,7 +118,7 @@ export const makeLine = (
           return Effect.succeed(result)
         }
       })
-    })))
+  }
 
   const failWatchers = (error: HarnessError): void => {
     for (const conversation of state.conversations.values()) {
@@ -97,6 +130,7 @@ export const makeLine = (
   return {
     state,
     commit,
+    commitEffect,
     read: (read) => admit(Effect.sync(read)),
     exclusive: (effect) => admit(Effect.provideService(effect, Committing, true)),
     close: permits.withPermit(Effect.sync(() => {
@@ -109,6 +143,14 @@ export const makeLine = (
 const tooSlow = new HarnessError({
   code: "closed",
   message: "This watcher fell too far behind and was cut off; watch again for a fresh snapshot."
+})
+
+/** How long an effect may build one commit. */
+const buildLimit = "5 seconds"
+
+const tooLong = new HarnessError({
+  code: "invalid",
+  message: "A commit took longer than 5 seconds to build and was discarded; do what waits before the commit, not inside it."
 })
 
 const rejected = (error: unknown): Effect.Effect<never, HarnessError> => {

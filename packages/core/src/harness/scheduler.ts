@@ -12,7 +12,7 @@ import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { TaskRecord } from "../storage/index.ts"
 import { HarnessError, type HarnessReport } from "./api.ts"
-import type { Checkpoint, Phase, PhaseResult, TaskEnd, TaskKind, TaskRuntime } from "./kind.ts"
+import type { Phase, PhaseResult, RunnableKind, TaskEnd, TaskRuntime } from "./kind.ts"
 import type { CommitLine } from "./line.ts"
 import type { ConversationState } from "./state.ts"
 
@@ -34,7 +34,7 @@ export interface Scheduler {
 
 export interface SchedulerOptions {
   readonly line: CommitLine
-  readonly kinds: ReadonlyMap<string, TaskKind>
+  readonly kinds: ReadonlyMap<string, RunnableKind>
   /** The conversation of a task, loaded from storage if it is not in memory yet. */
   readonly conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
   readonly report: (report: HarnessReport) => void
@@ -80,7 +80,7 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
     invocations.set(task.id, { fiber, token, aborting })
   }
 
-  const invoke = (kind: TaskKind, task: TaskRecord, token: { revoked: boolean }, aborting: boolean): Effect.Effect<void> =>
+  const invoke = (kind: RunnableKind, task: TaskRecord, token: { revoked: boolean }, aborting: boolean): Effect.Effect<void> =>
     Effect.gen(function*() {
       const conversation = yield* options.conversation(task.conversation)
       const runtime = makeRuntime(line, conversation, task.id, token, aborting)
@@ -127,40 +127,29 @@ const ended = (task: TaskRecord, end: TaskEnd): TaskRecord => ({
 })
 
 const runPhases = (
-  kind: TaskKind,
+  kind: RunnableKind,
   first: TaskRecord,
   runtime: TaskRuntime,
   aborting: boolean
 ): Effect.Effect<void, HarnessError> =>
   Effect.gen(function*() {
     let task = first
-    let phase: Phase = aborting ? kind.abort : phaseOf(kind, task)
+    const phase: Phase = aborting ? kind.abort : kind.enter
     while (true) {
       const result: PhaseResult = yield* phase(task, runtime)
-      if ("done" in result) {
-        return yield* runtime.commit((tx) => {
-          const current = tx.task(first.id) ?? task
-          const end = result.done(tx, current)
-          delete tx.sticky(runtime.conversation).slots[first.id]
-          tx.putTask(runtime.conversation, ended(current, end))
-        })
+      if ("again" in result) {
+        task = result.again
+        continue
       }
-      yield* runtime.checkpoint(result.next)
-      task = { ...task, status: "running", checkpoint: { ...result.next } }
-      phase = phaseOf(kind, task)
+      return yield* runtime.commit((tx) => {
+        const current = tx.task(first.id) ?? task
+        const end = result.done(tx, current)
+        const { slots } = tx.sticky(runtime.conversation)
+        if (Object.hasOwn(slots, first.id)) delete slots[first.id]
+        tx.putTask(runtime.conversation, ended(current, end))
+      })
     }
   })
-
-const phaseOf = (kind: TaskKind, task: TaskRecord): Phase => {
-  const checkpoint = task.checkpoint
-  if (checkpoint === null || typeof checkpoint !== "object" || Array.isArray(checkpoint)) return kind.initial
-  const name = (checkpoint as Checkpoint).phase
-  const phase = Object.hasOwn(kind.phases, name) ? kind.phases[name] : undefined
-  return phase ?? (() => Effect.fail(new HarnessError({
-    code: "invalid",
-    message: `The task ${task.id} stopped in the phase "${name}", which ${kind.name} does not have.`
-  })))
-}
 
 const makeRuntime = (
   line: CommitLine,

@@ -12,15 +12,17 @@ import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type { ConversationRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
-import { HarnessError, type HarnessReport, type Watch } from "./api.ts"
+import { type ExtensionTransaction, HarnessError, type HarnessReport, type Registration, type TaskKind, type Watch } from "./api.ts"
+import { type Authority, extensionTransaction } from "./extension-transaction.ts"
 import { type Extensions, makeExtensions } from "./extensions.ts"
-import type { TaskKind } from "./kind.ts"
+import type { RunnableKind } from "./kind.ts"
 import { type CommitLine, makeLine, watcherCapacity } from "./line.ts"
 import { loadConversation, loadSession, loadTranscript } from "./load.ts"
 import { type Projections, snapshot } from "./projection.ts"
 import { makeScheduler, type Scheduler } from "./scheduler.ts"
 import type { ConversationState } from "./state.ts"
-import type { FinishedTransaction } from "./transaction.ts"
+import { isCustomKind } from "./task-kind.ts"
+import type { FinishedTransaction, Transaction } from "./transaction.ts"
 import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
 
 export interface OpenOptions {
@@ -49,6 +51,11 @@ export interface Session {
   readonly inputEnd: (id: string) => Effect.Effect<InputRecord, HarnessError>
   /** Completes once `condition` holds; it is tried after every commit. */
   readonly until: (condition: () => boolean) => Effect.Effect<void, HarnessError>
+  /** Lets tasks of an extension's kind run, until the scope ends or it is unregistered. */
+  readonly registerKind: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
+  readonly transaction: (tx: Transaction, state: ConversationState, options: { readonly mayCreate: boolean }) => ExtensionTransaction
+  /** Ends live tasks whose kind nobody has registered; done once, before anything runs. */
+  readonly orphan: Effect.Effect<void, HarnessError>
 }
 
 export interface Materialized {
@@ -62,12 +69,13 @@ const storageFault = (error: StorageError): HarnessError =>
 
 export const openSession = Effect.fn("Harness.open")(function*(
   storage: Storage,
-  makeKinds: (session: Session) => ReadonlyArray<TaskKind>,
+  makeKinds: (session: Session) => ReadonlyArray<RunnableKind>,
   options: OpenOptions
 ): Effect.fn.Return<Session, StorageError | HarnessError, Scope.Scope> {
   const state = yield* loadSession(storage, options.sessionID)
   const scope = yield* Effect.scope
-  const kinds = new Map<string, TaskKind>()
+  const kinds = new Map<string, RunnableKind>()
+  const registered = new Map<string, object>()
   const waiting = new Set<{ readonly condition: () => boolean; readonly done: Deferred.Deferred<void, HarnessError> }>()
   const ends = new Map<string, Deferred.Deferred<InputRecord, HarnessError>>()
   const loading = Semaphore.makeUnsafe(1)
@@ -78,7 +86,9 @@ export const openSession = Effect.fn("Harness.open")(function*(
     namespace: (id) => extensions.projection(id),
     task: (task) => {
       const kind = kinds.get(task.kind)
-      return kind?.describe === undefined ? undefined : { kind: task.kind, background: task.background, status: kind.describe(task) }
+      if (kind?.describe === undefined) return undefined
+      const slot = state.conversations.get(task.conversation)?.sticky.slots[task.id]?.data
+      return { kind: task.kind, background: task.background, status: kind.describe(task, slot) }
     }
   }
 
@@ -198,6 +208,51 @@ export const openSession = Effect.fn("Harness.open")(function*(
   const extensions = makeExtensions(() => line, conversation)
   const scheduler = makeScheduler({ line, kinds, conversation, report, scope, run: (effect) => run(effect) })
 
+  const authority: Authority = {
+    ...extensions.authority,
+    assertKind: (kind) => {
+      if (registered.get(kind.name) !== kind) {
+        throw new HarnessError({ code: "stale_definition", message: `The task kind "${kind.name}" is not registered, or was registered again; use the object that is registered now.` })
+      }
+    }
+  }
+
+  const transaction: Session["transaction"] = (tx, target, mayCreate) => extensionTransaction(tx, target, storage, authority, mayCreate)
+
+  const registerKind = <I>(kind: TaskKind<I>): Effect.Effect<Registration, HarnessError, Scope.Scope> =>
+    Effect.suspend(() => {
+      if (!isCustomKind(kind)) {
+        return Effect.fail(new HarnessError({ code: "invalid", message: `The task kind "${kind.name}" was not made by TaskKind.make.` }))
+      }
+      if (kinds.has(kind.name) || kind.name.startsWith("bezel.")) {
+        return Effect.fail(new HarnessError({ code: "duplicate", message: `The task kind "${kind.name}" is registered already, or is the core's.` }))
+      }
+      const runnable = kind.runnable({ sessionID: options.sessionID, transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate) })
+      const unregister = Effect.sync(() => {
+        if (kinds.get(kind.name) !== runnable) return
+        kinds.delete(kind.name)
+        registered.delete(kind.name)
+      })
+      return Effect.acquireRelease(
+        Effect.sync(() => {
+          kinds.set(kind.name, runnable)
+          registered.set(kind.name, kind)
+          scheduler.dispatch()
+          return { unregister }
+        }),
+        () => unregister
+      )
+    })
+
+  const orphan = line.commit((tx) => {
+    for (const task of state.tasks.values()) {
+      const target = state.conversations.get(task.conversation)
+      if (kinds.has(task.kind) || target === undefined) continue
+      tx.putTask(target, { ...task, status: "orphaned" })
+      tx.emit(target, { type: "task.ended", id: task.id, kind: task.kind, status: "orphaned" })
+    }
+  })
+
   const main = yield* openMain(storage, line, enter)
   const session: Session = {
     storage,
@@ -212,7 +267,10 @@ export const openSession = Effect.fn("Harness.open")(function*(
     materialized,
     watch,
     inputEnd,
-    until
+    until,
+    registerKind,
+    transaction,
+    orphan
   }
   for (const kind of makeKinds(session)) kinds.set(kind.name, kind)
   return session

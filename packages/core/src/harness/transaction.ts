@@ -16,6 +16,7 @@ import type {
   RecordID,
   TaskRecord
 } from "../storage/index.ts"
+import { HarnessError } from "./api.ts"
 import {
   type RewindableDocument,
   rewindableDocument,
@@ -74,6 +75,8 @@ export class Transaction {
   readonly #inputs = new Map<RecordID, InputRecord>()
   readonly #conversations = new Map<RecordID, ConversationRecord>()
   #session: Tracked<SessionDocument> | null = null
+  #poisoned: HarnessError | null = null
+  #closed = false
 
   constructor(state: SessionState, at: number) {
     this.#state = state
@@ -90,7 +93,17 @@ export class Transaction {
     return `${letter}${this.#state.nextID++}`
   }
 
+  /** Makes the whole commit fail with this, also when the builder goes on. */
+  poison(error: HarnessError): void {
+    this.#poisoned ??= error
+  }
+
+  get poisoned(): HarnessError | null {
+    return this.#poisoned
+  }
+
   session(): SessionDocument {
+    this.#assertOpen()
     this.#session ??= track(this.#state.session)
     return this.#session.draft
   }
@@ -179,6 +192,7 @@ export class Transaction {
 
   /** Ends the build: revokes all drafts and gives what is to be stored. */
   finish(): FinishedTransaction {
+    this.#closed = true
     const documents: Array<DocumentChange> = []
     for (const touched of this.#touched.values()) {
       const { conversation } = touched.change
@@ -208,6 +222,7 @@ export class Transaction {
 
   /** Ends the build without a trace. */
   discard(): void {
+    this.#closed = true
     for (const touched of this.#touched.values()) {
       touched.sticky?.revoke()
       touched.rewindable?.revoke()
@@ -215,7 +230,14 @@ export class Transaction {
     this.#session?.revoke()
   }
 
+  #assertOpen(): void {
+    if (this.#closed) {
+      throw new HarnessError({ code: "draft_revoked", message: "A transaction was used after its commit had ended; begin another commit." })
+    }
+  }
+
   #touch(conversation: ConversationState): Touched {
+    this.#assertOpen()
     const id = conversation.record.id
     const known = this.#touched.get(id)
     if (known !== undefined) return known

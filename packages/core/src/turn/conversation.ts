@@ -2,23 +2,24 @@
  * A conversation as its users see it: inputs, aborts, settings, watching, forks. Every change is one commit.
  */
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import {
   answerText,
   type Conversation,
   type ConversationState,
   deriveContext,
+  type ExtensionTransaction,
   HarnessError,
   type InputHandle,
   type InputOutcome,
   type SendInput,
-  type Session
+  type Session,
+  type TaskOutcome,
+  type TaskRef
 } from "../harness/index.ts"
-import { type JsonValue, toJson } from "../json/index.ts"
-import type { UserMessage } from "../model/index.ts"
+import type { JsonValue } from "../json/index.ts"
 import type { ConversationRecord, InputRecord, StorageError } from "../storage/index.ts"
-import { acceptInput, dropInput, endTurn, flushWrites, isBusy } from "./inbox.ts"
-import { entryKinds, isTurnTask } from "./kinds.ts"
+import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
+import { isTurnTask } from "./kinds.ts"
 
 const storageFault = (error: StorageError): HarnessError =>
   new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
@@ -86,26 +87,36 @@ export const makeConversation = (session: Session, state: ConversationState): Co
 
   const idle = session.until(() => !isBusy(state))
 
-  const write = Effect.fn("Conversation.write")(function*(
-    kind: string,
-    entry: { readonly data?: JsonValue; readonly model?: ReadonlyArray<UserMessage> }
-  ): Effect.fn.Return<string, HarnessError> {
-    if (kind.startsWith("bezel.") && kind !== entryKinds.notice) {
-      return yield* new HarnessError({ code: "not_permitted", message: `Entries named "${kind}" are written by Bezel alone; use a kind of your own, or "bezel.notice".` })
-    }
-    if (kind === entryKinds.notice && entry.model?.length !== 1) {
-      return yield* new HarnessError({ code: "invalid", message: `A notice is exactly one user message.` })
-    }
-    const content = toJson({ data: entry.data ?? null, model: entry.model ?? null })
-    if (Result.isFailure(content)) {
-      return yield* new HarnessError({ code: "invalid", message: `The entry is not strict JSON: ${content.failure.message}` })
-    }
-    return yield* line.commit((tx) => {
-      const entryID = tx.id("e")
-      tx.sticky(state).writes.push({ id: entryID, kind, data: entry.data ?? null, model: mutableMessages(entry.model) })
-      if (!isBusy(state)) flushWrites(tx, state)
-      return entryID
+  const commit: Conversation["commit"] = <A, E = never>(build: (tx: ExtensionTransaction) => A | Effect.Effect<A, E>) =>
+    line.commitEffect((tx): Effect.Effect<A, E> => {
+      const built = build(session.transaction(tx, state, { mayCreate: true }))
+      return Effect.isEffect(built) ? built : Effect.succeed(built)
     })
+
+  const write: Conversation["write"] = Effect.fn("Conversation.write")((kind, entry) =>
+    line.commit((tx) => session.transaction(tx, state, { mayCreate: true }).write(kind, entry))
+  )
+
+  const waitForTask = Effect.fn("Conversation.waitForTask")(function*(ref: TaskRef): Effect.fn.Return<TaskOutcome, HarnessError> {
+    yield* session.until(() => !line.state.tasks.has(ref.id))
+    const record = yield* Effect.mapError(storage.task(ref.id), storageFault)
+    if (record === null || record.status === "pending" || record.status === "running") {
+      return yield* new HarnessError({ code: "not_found", message: `This session has no task "${ref.id}".` })
+    }
+    return { status: record.status, result: record.result, failure: record.failure }
+  })
+
+  const abortTask = Effect.fn("Conversation.abortTask")(function*(ref: TaskRef): Effect.fn.Return<TaskOutcome, HarnessError> {
+    yield* line.commit((tx) => {
+      const task = tx.task(ref.id)
+      if (task === undefined || task.abort !== null) return
+      if (isTurnTask(task.kind)) {
+        throw new HarnessError({ code: "not_permitted", message: "Tasks of a turn end with their turn; abort the conversation instead." })
+      }
+      session.scheduler.revoke(ref.id)
+      tx.putTask(state, { ...task, abort: { reason: "aborted" } })
+    })
+    return yield* waitForTask(ref)
   })
 
   const fork = Effect.fn("Conversation.fork")(function*(at: string): Effect.fn.Return<Conversation, HarnessError> {
@@ -144,6 +155,9 @@ export const makeConversation = (session: Session, state: ConversationState): Co
         if (patch.queue !== undefined) config.queue = patch.queue
         tx.emit(state, { type: "config.changed" })
       }),
+    commit,
+    waitForTask,
+    abortTask,
     write,
     busy: Effect.sync(() => isBusy(state)),
     idle,
@@ -161,9 +175,6 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     })
   }
 }
-
-const mutableMessages = (messages: ReadonlyArray<UserMessage> | undefined) =>
-  messages === undefined ? null : messages.map((message) => ({ role: message.role, content: [...message.content] }))
 
 const errorOf = (data: JsonValue): { readonly kind: string; readonly message: string } | null => {
   const error: unknown = data !== null && typeof data === "object" ? Reflect.get(data, "error") : null

@@ -10,7 +10,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { type ConversationState, HarnessError, type Phase, type PhaseResult, type Session, type TaskKind, type TaskRuntime, type Transaction } from "../harness/index.ts"
+import { byPhase, type ConversationState, HarnessError, type Phase, type PhaseResult, type Session, type RunnableKind, type TaskRuntime, type Transaction } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
 import type { ModelError, ModelInfo, ModelRef } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
@@ -24,7 +24,7 @@ import { defaultRetry, type TurnOptions } from "./options.ts"
 import { prepareRequest } from "./request.ts"
 import { streamAnswer } from "./stream.ts"
 
-export const generationKind = (session: Session, options: TurnOptions, materializations: Materializations): TaskKind => {
+export const generationKind = (session: Session, options: TurnOptions, materializations: Materializations): RunnableKind => {
   const retry = options.retry ?? defaultRetry
 
   const attempt = (task: TaskRecord, runtime: TaskRuntime, number: number): Effect.Effect<PhaseResult, HarnessError> =>
@@ -108,8 +108,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
 
   return {
     name: taskKinds.generation,
-    initial: (task, runtime) => attempt(task, runtime, 1),
-    phases: {
+    enter: byPhase((task, runtime) => attempt(task, runtime, 1), {
       requesting: (task, runtime) =>
         failedAttempt(task, runtime, checkpointNumber(task, "attempt", 1), {
           kind: "transport",
@@ -118,7 +117,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
           retryAfterMs: 0
         }),
       retrying: (task, runtime) => waitAndRetry(task, runtime, checkpointNumber(task, "attempt", 1), checkpointNumber(task, "until", 0))
-    },
+    }),
     abort,
     failed: (tx, _task, conversation, message) => failTurn(tx, conversation, { kind: "internal", message })
   }

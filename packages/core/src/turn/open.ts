@@ -44,11 +44,12 @@ export const openHarness = Effect.fn("openHarness")(function*(
         (error: HarnessError) => error.code === "not_found",
         () => Effect.succeed(null)
       ),
-    resume: Effect.andThen(loadLive(session), session.scheduler.start),
+    resume: Effect.andThen(Effect.andThen(loadLive(session), session.orphan), session.scheduler.start),
     quiescent: Effect.sync(() => session.scheduler.isQuiescent()),
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,
-    section: session.extensions.section
+    section: session.extensions.section,
+    task: session.registerKind
   }
 })
 

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type ConversationState, HarnessError, type Phase, type Session, type TaskKind, type Transaction } from "../harness/index.ts"
+import { type ConversationState, HarnessError, type Phase, type Session, type RunnableKind, type Transaction } from "../harness/index.ts"
 import type { ToolControl } from "../tool/index.ts"
 import { malformedLimit } from "./close.ts"
 import { endTurn, nextGeneration, placeSteers } from "./inbox.ts"
@@ -31,7 +31,7 @@ const ToolTaskResult = Schema.Struct({
 const decodeInput = Schema.decodeUnknownSync(PostToolsInput)
 const decodeResult = Schema.decodeUnknownOption(ToolTaskResult)
 
-export const postToolsKind = (session: Session, materializations: Materializations): TaskKind => {
+export const postToolsKind = (session: Session, materializations: Materializations): RunnableKind => {
   const initial: Phase = (task, runtime) =>
     Effect.gen(function*() {
       const input = decodeInput(task.input)
@@ -52,8 +52,7 @@ export const postToolsKind = (session: Session, materializations: Materializatio
 
   return {
     name: taskKinds.postTools,
-    initial,
-    phases: {},
+    enter: initial,
     abort: (task, runtime) => {
       materializations.drop(decodeInput(task.input).generation)
       return Effect.succeed({

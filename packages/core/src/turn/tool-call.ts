@@ -112,7 +112,7 @@ export const memoOnce = <A extends JsonValue>(runtime: TaskRuntime, taskID: stri
   Effect.flatMap(
     runtime.commit((tx) => {
       const slots = tx.sticky(runtime.conversation).slots
-      if (!Object.hasOwn(slots, taskID)) slots[taskID] = { memos: {} }
+      if (!Object.hasOwn(slots, taskID)) slots[taskID] = { memos: {}, data: {} }
       const memos = slots[taskID]?.memos
       if (memos !== undefined && !Object.hasOwn(memos, key)) memos[key] = candidate
     }),

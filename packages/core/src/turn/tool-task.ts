@@ -11,13 +11,14 @@ import * as Schema from "effect/Schema"
 import {
   type BeforeToolApi,
   type BeforeToolDecision,
+  byPhase,
   type ConversationState,
   type HarnessError,
   type HookToolCall,
   type Phase,
   type PhaseResult,
   type Session,
-  type TaskKind,
+  type RunnableKind,
   type TaskRuntime,
   type Transaction
 } from "../harness/index.ts"
@@ -63,7 +64,7 @@ type ResultCode =
   | "internal"
   | NonNullable<BeforeToolDecision["code"]>
 
-export const toolKind = (session: Session, options: TurnOptions, materializations: Materializations): TaskKind => {
+export const toolKind = (session: Session, options: TurnOptions, materializations: Materializations): RunnableKind => {
   const materialization = (input: ToolInput, state: ConversationState): Effect.Effect<Materialization> => {
     const kept = materializations.of(input.generation)
     if (kept !== undefined) return Effect.succeed(kept)
@@ -179,8 +180,7 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
 
   return {
     name: taskKinds.tool,
-    initial,
-    phases: { started },
+    enter: byPhase(initial, { started }),
     abort: (task, runtime) => Effect.succeed(aborted(runtime, task)),
     failed: (tx, task, conversation, message) => {
       const input = decodeInput(task.input)
