@@ -39,6 +39,8 @@ export const readTool = (directory: string, files: FileState) =>
       "for long files use offset and limit. Images (PNG, JPEG, GIF, WebP) are shown. Directories: use list.",
     input: Input,
     replay: "safe",
+    // The tool keeps within bytes itself, so that it can say where to read on.
+    bounds: { maxLines: MAX_SHOWN_BYTES },
     permission: ({ path }) => ({ access: "read", subjects: [resolvePath(directory, path)] }),
     execute: Effect.fn("tools.read")(function*(input, call) {
       yield* checkPath(input.path)
@@ -219,7 +221,7 @@ class LineTaker {
     const line = cut > 0
       ? `${this.#line.replace(/[\ud800-\udbff]$/, "")} [… ${cut.toLocaleString("en-US")} more characters in this line]`
       : this.#line.replace(/\r$/, "")
-    this.#bytes += Buffer.byteLength(line) + 8
+    this.#bytes += Buffer.byteLength(line) + String(this.seen).length + 2
     this.lines.push(line)
     this.#line = ""
     this.#lineUnits = 0

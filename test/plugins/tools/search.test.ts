@@ -1,0 +1,184 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { execFileSync } from "node:child_process"
+import * as FileSystem from "node:fs/promises"
+import { workspace } from "./workspace.ts"
+
+const tree = Effect.gen(function*() {
+  const place = yield* workspace()
+  yield* place.write(".gitignore", "dist/\n*.log\n!keep.log\n")
+  yield* place.write("src/main.ts", "const needle = 1\r\nconst other = 2\n")
+  yield* place.write("src/main.js", "needle\n")
+  yield* place.write("src/deep/er/file.ts", "x\ny needle z\n")
+  yield* place.write(".hidden/notes.md", "a needle\n")
+  yield* place.write("dist/out.js", "needle\n")
+  yield* place.write("a.log", "needle\n")
+  yield* place.write("keep.log", "needle\n")
+  yield* place.write(".git/config", "needle\n")
+  yield* place.write("binary.bin", Buffer.concat([Buffer.from("needle\n"), Buffer.alloc(10)]))
+  return place
+})
+
+describe("searching", () => {
+  it.live("finds lines by path and line, hidden files included, ignored ones not, and says what was left out", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      const result = yield* place.call("search", { pattern: "needle" })
+      expect(result.content).toEqual([{
+        type: "text",
+        text: [
+          ".hidden/notes.md:1: a needle",
+          "keep.log:1: needle",
+          "src/deep/er/file.ts:2: y needle z",
+          "src/main.js:1: needle",
+          "src/main.ts:1: const needle = 1",
+          "[Left out because git ignores it: 2 entries (a.log, dist/).]"
+        ].join("\n")
+      }])
+      expect(result.details).toMatchObject({ matches: 5, files: 5, more: false, ignored: 2 })
+    }))
+
+  it.live("always looks at a path that is named exactly, ignored or not", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      expect(yield* place.good("search", { pattern: "needle", path: "dist" })).toBe("dist/out.js:1: needle")
+      expect(yield* place.good("search", { pattern: "needle", path: "a.log" })).toBe("a.log:1: needle")
+      expect(yield* place.good("search", { pattern: "needle", path: ".git" })).toBe(".git/config:1: needle")
+    }))
+
+  it.live.each([
+    { glob: "*.ts", found: ["src/deep/er/file.ts", "src/main.ts"] },
+    { glob: "src/*.{ts,js}", found: ["src/main.js", "src/main.ts"] },
+    { glob: "**/er/*", found: ["src/deep/er/file.ts"] },
+    { glob: "[k-m]*.?[!x]*", found: ["keep.log", "src/main.js", "src/main.ts"] }
+  ])("looks only into files that match $glob", ({ found, glob }) =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      const text = yield* place.good("search", { pattern: "needle", glob })
+      expect(text.split("\n").filter((line) => !line.startsWith("[")).map((line) => line.split(":")[0])).toEqual(found)
+    }))
+
+  it.live("matches line by line, with the usual expressions", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      expect(yield* place.good("search", { pattern: "^const \\w+ = \\d$", path: "src" })).toContain("src/main.ts:1: const needle = 1\nsrc/main.ts:2: const other = 2")
+      expect(yield* place.good("search", { pattern: "(?i)NEEDLE z" })).toContain("src/deep/er/file.ts:2")
+      expect(yield* place.good("search", { pattern: "x\\s*y" })).toContain("No line matches \"x\\\\s*y\" in .")
+    }))
+
+  it.live("says what is wrong with a pattern that is no expression", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      expect(yield* place.bad("search", { pattern: "foo(" })).toMatch(/^The pattern is not a regular expression: .*To look for plain text/)
+      expect(yield* place.bad("search", { pattern: "" })).toContain("The pattern is empty")
+    }))
+
+  it.live("ends an expression that would take forever", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      yield* place.write("evil.txt", `${"a".repeat(5_000)}!\n`)
+      const before = performance.now()
+      expect(yield* place.bad("search", { pattern: "^(a+)+$" })).toContain("nested repetitions")
+      expect(performance.now() - before).toBeLessThan(3_000)
+    }))
+
+  it.live("is bounded in matches and in the length of a line, and says so", () =>
+    Effect.gen(function*() {
+      const place = yield* workspace()
+      yield* place.write("many.txt", "hit\n".repeat(1_000))
+      yield* place.write("wide.txt", `hit ${"w".repeat(1_000_000)}\n`)
+      const text = yield* place.good("search", { pattern: "hit" })
+      expect(text).toContain("[Only the first 200 matches are shown; narrow the pattern, the path or the glob.]")
+      expect(yield* place.good("search", { pattern: "hit", path: "wide.txt" })).toMatch(/^wide\.txt:1: hit w+ \[… 999,604 more characters\]$/)
+    }))
+
+  it.live("follows no links and waits for no pipe", () =>
+    Effect.gen(function*() {
+      const place = yield* workspace()
+      execFileSync("mkfifo", [place.path("pipe")])
+      yield* Effect.promise(() => FileSystem.symlink(".", place.path("loop")))
+      yield* place.write("f.txt", "hit\n")
+      expect(yield* place.good("search", { pattern: "hit" })).toBe("f.txt:1: hit")
+      expect(yield* place.bad("search", { pattern: "hit", path: "pipe" })).toContain("neither a file nor a directory")
+      expect(yield* place.bad("search", { pattern: "hit", path: "none" })).toContain("there is no such file or directory")
+    }))
+})
+
+describe("listing", () => {
+  it.live("shows a tree by name, hidden entries included, ignored ones counted", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      yield* Effect.promise(() => FileSystem.symlink("src", place.path("link")))
+      expect(yield* place.good("list", {})).toBe([
+        ".gitignore",
+        ".hidden/",
+        "  notes.md",
+        "binary.bin",
+        "keep.log",
+        "link -> src",
+        "src/",
+        "  deep/",
+        "  main.js",
+        "  main.ts",
+        "[Left out because git ignores it: 2 entries (a.log, dist/).]"
+      ].join("\n"))
+    }))
+
+  it.live("goes as deep as it is told", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      expect(yield* place.good("list", { path: "src", depth: 1 })).toBe("deep/\nmain.js\nmain.ts")
+      expect(yield* place.good("list", { path: "src", depth: 3 })).toBe("deep/\n  er/\n    file.ts\nmain.js\nmain.ts")
+    }))
+
+  it.live("always looks at a path that is named exactly", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      expect(yield* place.good("list", { path: "dist" })).toBe("out.js")
+      expect(yield* place.good("list", { path: ".git" })).toBe("config")
+    }))
+
+  it.live("says that a directory is empty, that a path is a file, that there is none", () =>
+    Effect.gen(function*() {
+      const place = yield* tree
+      yield* Effect.promise(() => FileSystem.mkdir(place.path("empty")))
+      expect(yield* place.good("list", { path: "empty" })).toBe("empty is empty.")
+      expect(yield* place.good("list", { path: "keep.log" })).toContain("is a file. Use read")
+      expect(yield* place.bad("list", { path: "none" })).toContain("there is no such file or directory")
+    }))
+
+  it.live("is bounded, and one odd name stays one line", () =>
+    Effect.gen(function*() {
+      const place = yield* workspace()
+      yield* place.write("a\nb\u001b[31m", "")
+      for (let index = 0; index < 1_100; index++) yield* place.write(`n${index}`, "")
+      const text = yield* place.good("list", {})
+      expect(text.split("\n")[0]).toBe("a\\u000ab\\u001b[31m")
+      expect(text).toContain("[Only the first 1000 entries are shown")
+    }))
+})
+
+describe("what git ignores", () => {
+  it.live("is what git says it is", () =>
+    Effect.gen(function*() {
+      const place = yield* workspace()
+      execFileSync("git", ["init", "-q"], { cwd: place.directory })
+      yield* place.write(".gitignore", [
+        "# a comment", "", "*.o", "!keep.o", "/top", "build/", "doc/*.txt", "**/cache", "a/**/z", "foo/**", "\\#odd", "\\!odd", "sp\\ ", "[a-c]x", "[!d]y?", "trail   ", "/deep/only/here"
+      ].join("\n"))
+      yield* place.write("sub/.gitignore", "!main.o\nlocal\n/anchored\n")
+      yield* place.write(".git/info/exclude", "excluded\n")
+      const paths = [
+        "x.o", "keep.o", "top", "sub/top", "build/f", "sub/build/f", "buildx", "doc/a.txt", "doc/b/a.txt", "sub/cache/f", "cache", "a/z", "a/b/z", "a/b/c/z", "az",
+        "foo/f", "foo/g/h", "xfoo/f", "#odd", "!odd", "sp ", "ax", "dx", "sub/bx", "ey1", "dy1", "y1", "trail", "deep/only/here", "deep/only/there", "sub/main.o", "sub/local", "local",
+        "sub/anchored", "sub/q/anchored", "excluded", "sub/excluded", "日本/x.o", "日本/ok"
+      ]
+      for (const path of paths) yield* place.write(path, "hit\n")
+      const tracked = execFileSync("git", ["-c", "core.quotePath=false", "-c", "core.excludesFile=/dev/null", "ls-files", "-z", "--others", "--exclude-standard"], { cwd: place.directory, encoding: "utf8" })
+        .split("\0").filter((path) => paths.includes(path)).sort()
+      const text = yield* place.good("search", { pattern: "^hit$" })
+      const found = text.split("\n").filter((line) => line.endsWith(":1: hit")).map((line) => line.slice(0, -":1: hit".length))
+      expect(found.sort()).toEqual(tracked)
+      expect(tracked.length).toBeGreaterThan(10)
+    }))
+})
