@@ -8,7 +8,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import type { HarnessExtensions, Registration } from "../harness/index.ts"
+import type { HarnessExtensions, Registration, TaskExtensions } from "../harness/index.ts"
 import type { PluginStatus } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft } from "../model/index.ts"
@@ -51,7 +51,7 @@ export interface Contribution<Draft, Item> {
   readonly list: Effect.Effect<ReadonlyArray<Item>>
 }
 
-export interface SessionContext extends PluginContext, HarnessExtensions {
+export interface SessionContext extends PluginContext, HarnessExtensions, TaskExtensions {
   readonly location: LocationRef
   readonly settings: SettingsReader
   readonly provide: {

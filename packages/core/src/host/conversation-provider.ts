@@ -4,6 +4,7 @@
  * It runs beside the commit line, never on it: a commit hands its envelope over and goes on. If the bridge falls so far
  * behind that the watch gives it up, the instance is closed and a new one, with a fresh snapshot, takes its place.
  */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -32,7 +33,7 @@ const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Eff
       ? Effect.fail(new HarnessError({ code: "not_found", message: `There is no input ${inputID} in this conversation.` }))
       : Effect.succeed(handle))
 
-/** Provides one conversation of a session until the scope closes. */
+/** Provides one conversation of a session until the scope closes. Completes once it is there. */
 export const provideConversation = (
   services: Services,
   session: OpenSession,
@@ -41,6 +42,7 @@ export const provideConversation = (
   Effect.gen(function*() {
     const { sessionID } = session.identity
     const parent = yield* Effect.scope
+    const provided = yield* Deferred.make<void>()
 
     const once = Effect.gen(function*() {
       const watch = yield* conversation.watch
@@ -80,6 +82,7 @@ export const provideConversation = (
         session: sessionID,
         key: conversationKey(sessionID, conversation.id)
       })
+      yield* Deferred.succeed(provided, undefined)
       yield* Stream.runForEach(watch.envelopes, (envelope) =>
         Effect.andThen(
           view.publish(envelope.operations),
@@ -97,7 +100,9 @@ export const provideConversation = (
             ? Effect.as(Effect.logDebug(`The view of session ${sessionID} is taken anew: ${error.message}`), !hasEnded(error))
             : Effect.as(Effect.logError(`The conversation service of session ${sessionID} failed: ${error.message}`), false)
         ),
-        Effect.repeat({ while: (again) => again })
+        Effect.repeat({ while: (again) => again }),
+        Effect.ensuring(Deferred.succeed(provided, undefined))
       )
     )
+    yield* Deferred.await(provided)
   })

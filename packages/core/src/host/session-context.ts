@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Contributor } from "../contribution/index.ts"
-import type { HarnessExtensions, Registration } from "../harness/index.ts"
+import type { HarnessExtensions, Registration, TaskExtensions } from "../harness/index.ts"
 import type { FacetScope, KernelShape } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
@@ -21,7 +21,7 @@ import type {
 } from "../service/index.ts"
 import { MutableRemoteEvents, MutableRemoteState, ServiceDirectory } from "../service/index.ts"
 import type { OpenSession, SessionApi, SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
-import { declareHooks, declareNamespace, declareSection, declareSession } from "../session/index.ts"
+import { declareHooks, declareNamespace, declareSection, declareSession, declareTask } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
 import type { Contribution, SessionContext } from "./context.ts"
@@ -64,7 +64,7 @@ const contribution = <Draft, Item>(
   list: Effect.Effect<ReadonlyArray<Item>>
 ): Contribution<Draft, Item> => ({ transform: contribute, reload, list })
 
-const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): HarnessExtensions => {
+const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): HarnessExtensions & TaskExtensions => {
   const { contributor, scoped } = registering(facet)
   const declare = (declaration: SessionDeclaration) => scoped({ kind: "declaration", declaration })
   return {
@@ -76,7 +76,8 @@ const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): Harnes
         return token
       }),
     hooks: (namespace, kind, handlers, options) => declare(declareHooks(contributor, namespace, kind, handlers, options)),
-    section: (section) => declare(declareSection(contributor, section))
+    section: (section) => declare(declareSection(contributor, section)),
+    task: (kind) => declare(declareTask(contributor, kind.name, (harness) => harness.task(kind)))
   }
 }
 

@@ -10,8 +10,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type { BindFault, KernelOptions, KernelShape, PluginSource } from "../kernel/index.ts"
-import { HostFailed, Kernel } from "../kernel/index.ts"
+import type { KernelOptions, KernelShape, PluginSource } from "../kernel/index.ts"
+import { Kernel } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import { Location } from "../location/index.ts"
 import { ProviderRegistry } from "../model/index.ts"
@@ -165,6 +165,3 @@ export const locationLayer = (location: LocationRef) =>
     Layer.provideMerge(Layer.mergeAll(ToolRegistry.layer, ProviderRegistry.layer, ServiceDirectory.layer, InteractionBroker.layer)),
     Layer.provideMerge(Layer.succeed(Location, location))
   )
-
-export type { BindFault }
-export { HostFailed }

@@ -10,6 +10,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import {
+  type Conversation,
   type Harness,
   HarnessError,
   type HookHandlers,
@@ -17,7 +18,8 @@ import {
   type HookOptions,
   type Namespace,
   type NamespaceShape,
-  type Section
+  type Section,
+  type TaskExtensions
 } from "../harness/index.ts"
 import type { JsonObject, JsonValue } from "../json/index.ts"
 import type { OpenSession } from "./open-session.ts"
@@ -51,6 +53,25 @@ export const CurrentSession = Context.Reference<string | null>("@bezel/core/sess
 interface Owner {
   readonly plugin: string
   readonly order: number
+}
+
+/** A conversation whose commits take the location's tokens of namespaces for the harness's own. */
+export const translated = (conversation: Conversation, namespaces: ReadonlyMap<Namespace, Namespace>): Conversation => {
+  const own = (namespace: Namespace) => namespaces.get(namespace) ?? namespace
+  return {
+    ...conversation,
+    commit: (build) =>
+      conversation.commit((tx) =>
+        build({
+          now: tx.now,
+          plugins: (namespace) => tx.plugins(own(namespace)),
+          emit: (namespace, name, data) => tx.emit(own(namespace), name, data),
+          write: tx.write,
+          createTask: tx.createTask,
+          newestEntry: tx.newestEntry
+        })),
+    fork: (at) => Effect.map(conversation.fork(at), (forked) => translated(forked, namespaces))
+  }
 }
 
 /** Finds the open sessions in which a declaration is applied. */
@@ -153,6 +174,19 @@ export const declareHooks = <K extends HookKind>(
       const handled = situated[kind](handlers, within(target.session.identity.sessionID))
       return Effect.asVoid(target.harness.hooks(own, kind, handled, options))
     })
+})
+
+/** A kind of task that every session can run. */
+export const declareTask = (
+  owner: Owner,
+  name: string,
+  register: (harness: TaskExtensions) => ReturnType<TaskExtensions["task"]>
+): SessionDeclaration => ({
+  ...owner,
+  what: `task kind "${name}"`,
+  unique: `task kind "${name}"`,
+  required: true,
+  apply: (target) => Effect.asVoid(register(target.harness))
 })
 
 /** A piece of the system message in every session. */

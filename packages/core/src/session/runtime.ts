@@ -38,6 +38,7 @@ import type { TurnOptions } from "../turn/index.ts"
 import { openHarness } from "../turn/index.ts"
 import { openArtifact } from "./artifacts.ts"
 import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
+import { translated } from "./declarations.ts"
 import { SessionLocationMismatch } from "./identity.ts"
 import type { OpenSession } from "./open-session.ts"
 import type { UnknownSession } from "./record.ts"
@@ -179,14 +180,16 @@ const make = (options: SessionRuntimeOptions) =>
             Effect.runForkWith(base)(Effect.logWarning(report.message).pipe(Effect.annotateLogs({ session: sessionID })))
           }
         })
+        const namespaces = new Map<Namespace, Namespace>()
         const session: OpenSession = {
           identity: { sessionID, location },
-          main: harness.main,
-          conversation: harness.conversation
+          main: translated(harness.main, namespaces),
+          conversation: (id) =>
+            Effect.map(harness.conversation(id), (found) => found === null ? null : translated(found, namespaces))
         }
         const applied = new Map<SessionDeclaration, Scope.Closeable>()
         const line = yield* Semaphore.make(1)
-        const target = { session, harness, namespaces: new Map<Namespace, Namespace>() }
+        const target = { session, harness, namespaces }
         const entry: Entry = {
           ...target,
           applied,

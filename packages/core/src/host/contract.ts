@@ -1,0 +1,8 @@
+/**
+ * What may be imported on every side of a connection: contexts as types, `Plugin.define`, and the tokens of services that
+ * hosts provide themselves. Nothing of a running host is reachable from here.
+ */
+export * from "./context.ts"
+export { Conversation, conversationKey } from "./conversation.ts"
+export { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
+export * from "./plugin.ts"
