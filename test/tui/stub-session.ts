@@ -116,7 +116,7 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
           if (running !== null) yield* Fiber.interrupt(running)
           running = null
           yield* script.finish
-          yield* script.entry("bezel.failure", null, { reason: "aborted", message: "Interrupted." })
+          yield* script.entry("bezel.failure", null, { reason: "aborted", error: null, inputs: [] })
         }),
       configSet: (patch) => update((current) => ({ ...current, config: { ...current.config, ...patch } }))
     }

@@ -87,6 +87,14 @@ export interface StatusParts {
   readonly home: string | null
 }
 
+/** The model that answers next, as far as the view tells: the chosen one, else the one that answers or answered last. */
+const modelName = (view: ConversationView): string => {
+  const model = view.config.model ?? view.turn?.generation?.model ?? null
+  if (model !== null) return `${model.provider}/${model.model}`
+  const data = view.entries.findLast((entry) => entry.kind === "bezel.assistant" && entry.model !== null)?.data
+  return typeof data === "object" && data !== null && "model" in data && typeof data.model === "string" ? data.model : "default model"
+}
+
 /** The row below the editor. */
 export const statusBlock = ({ home, location, status, view }: StatusParts): Block => {
   const place = location === null ? "" : home !== null && (location === home || location.startsWith(`${home}/`)) ? `~${location.slice(home.length)}` : location
@@ -99,7 +107,6 @@ export const statusBlock = ({ home, location, status, view }: StatusParts): Bloc
   if (usage.context > 0) right.push(`${tokens(usage.context)} context`)
   if (usage.cost > 0) right.push(`$${usage.cost.toFixed(usage.cost < 1 ? 3 : 2)}`)
   if (config.agent !== null) right.push(config.agent)
-  const model = config.model ?? view.turn?.generation?.model ?? null
-  right.push(model === null ? "no model" : `${model.provider}/${model.model}`)
+  right.push(modelName(view))
   return row(left, [span(right.join(" · "), { color: "muted" })])
 }

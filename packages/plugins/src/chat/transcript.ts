@@ -62,8 +62,8 @@ const callView = (
   live: boolean
 ): ToolCallView => {
   const isError = result === undefined ? tool?.status === "failed" : result.part.isFailure
-  const status = result !== undefined && (tool === undefined || tool.entry !== null)
-    ? tool?.status === "aborted" || field(result.entry.data, "status") === "aborted" ? "aborted" : isError ? "failed" : "completed"
+  const status = result !== undefined
+    ? field(result.entry.data, "code") === "aborted" ? "aborted" : isError ? "failed" : "completed"
     : tool?.status ?? (live ? "writing" : "aborted")
   return {
     callID: id,
@@ -83,12 +83,25 @@ const userBlocks = (content: string): ReadonlyArray<Block> => [
   text(span(content, { bold: true }), { marker: span("› ", { color: "user", bold: true }) })
 ]
 
-const failureText = (data: JsonValue): string => {
-  const error = field(data, "error")
-  const message = field(error, "message") ?? field(data, "message")
+/** Why inputs stayed unanswered, in words. */
+const failureBlocks = (data: JsonValue): ReadonlyArray<Block> => {
+  const message = field(field(data, "error"), "message")
   const reason = field(data, "reason")
-  if (typeof message === "string") return message
-  return typeof reason === "string" ? `No answer: ${reason}.` : "No answer."
+  if (reason === "aborted") return [gap, text(span("Interrupted.", { color: "warning" }), { marker: span("⊘ ", { color: "warning" }) })]
+  const words = typeof message === "string" ? message : typeof reason === "string" ? `No answer: ${reason}.` : "No answer."
+  return [gap, text(span(words, { color: "error" }), { marker: span("✗ ", { color: "error" }) })]
+}
+
+/** A part of an answer that never finished. */
+const partialPart = (part: JsonValue): ReadonlyArray<Part> => {
+  const content = field(part, "text")
+  if (typeof content !== "string") return []
+  const type = field(part, "type")
+  if (type === "text" || type === "reasoning") return [{ type, text: content, identity: Object(part) }]
+  const id = field(part, "id")
+  const name = field(part, "name")
+  if (type !== "tool-call" || typeof id !== "string" || typeof name !== "string") return []
+  return [{ type: "tool", call: callView(id, name, null, content, undefined, undefined, false) }]
 }
 
 export const makeTranscript = (context: Renderers): Transcript => {
@@ -174,23 +187,14 @@ export const makeTranscript = (context: Renderers): Transcript => {
       case kinds.toolResult:
         return []
       case kinds.failure:
-        return [gap, text(span(failureText(entry.data), { color: "error" }), { marker: span("✗ ", { color: "error" }) })]
+        return failureBlocks(entry.data)
       case kinds.notice:
         return [gap, text(span(textOf((entry.model ?? []).flatMap((message) => message.role === "user" ? message.content : [])), { color: "muted" }), { marker: span("· ", { color: "muted" }) })]
     }
     if (entry.model === null) {
       // A display-only answer: what a failed or aborted request had said.
-      const message = field(entry.data, "message")
-      const parts = field(message, "content")
-      return Array.isArray(parts)
-        ? partBlocks(parts.flatMap((part: JsonValue): ReadonlyArray<Part> => {
-          const content = field(part, "text")
-          const type = field(part, "type")
-          return typeof content === "string" && (type === "text" || type === "reasoning")
-            ? [{ type, text: content, identity: entry }]
-            : []
-        }), options)
-        : []
+      const parts = field(entry.data, "parts")
+      return Array.isArray(parts) ? partBlocks(parts.flatMap(partialPart), options) : []
     }
     return entry.model.flatMap((message) => messageBlocks(message, tools, results, options))
   }

@@ -1,0 +1,83 @@
+/** The chat screen over a real session: the real kernel, harness, tools, services and boundary, a scripted model. */
+import { it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { describe, expect } from "vitest"
+import { makePresentation, Plugin } from "@bezel/core/host"
+import { call, say, scriptedModel, testSessionHost, type ScriptedTurn } from "@bezel/core/testing"
+import { tool } from "@bezel/core/tool"
+import { builtinTerminalPlugins } from "@bezel/plugins"
+import { testTerminal } from "@bezel/tui/testing"
+import * as Schema from "effect/Schema"
+
+const echo = Plugin.define({
+  id: "test.echo",
+  session: (ctx) =>
+    Effect.asVoid(ctx.tool.transform((draft) =>
+      draft.set("echo", tool({
+        description: "Says it again",
+        input: Schema.Struct({ words: Schema.String }),
+        execute: (input, running) => Effect.as(running.stream(`echo: ${input.words}\n`), undefined)
+      }))
+    ))
+})
+
+const openChat = (turns: ReadonlyArray<ScriptedTurn>) =>
+  Effect.gen(function*() {
+    const host = yield* testSessionHost([echo], { model: scriptedModel(turns) })
+    const session = yield* host.session.create({})
+    const connection = yield* host.connect(session.id)
+    const presentation = yield* makePresentation({ connection, location: host.location })
+    const screen = yield* testTerminal({ presentation, plugins: builtinTerminalPlugins("test") })
+    yield* screen.until("default model")
+    return { host, screen, session }
+  })
+
+describe("the chat screen over a real session", () => {
+  it.live("sends what is typed and shows the answer", () =>
+    Effect.gen(function*() {
+      const { screen } = yield* openChat([[say("Hello ", "to **you**.")]])
+      yield* screen.type("hi there\r")
+      yield* screen.until("Hello to you.")
+      expect(yield* screen.text).toContain("› hi there")
+      yield* screen.type("\x04")
+      expect(yield* screen.ended).toEqual({ type: "quit" })
+    }))
+
+  it.live("shows a tool's call, its output and the answer after it", () =>
+    Effect.gen(function*() {
+      const { screen } = yield* openChat([[say("I look."), call("echo", { words: "once more" }, "c1")], [say("That was it.")]])
+      yield* screen.type("go\r")
+      yield* screen.until("That was it.")
+      expect(yield* screen.text).toMatch(/I look\.\n\n✓ echo words=once more\n {2}echo: once more\n\nThat was it\./)
+    }))
+
+  it.live("interrupts a turn and keeps what was said", () =>
+    Effect.gen(function*() {
+      const { screen } = yield* openChat([[say("The beginning"), { step: "never" }]])
+      yield* screen.type("go\r")
+      yield* screen.until("The beginning")
+      yield* screen.type("\x1b")
+      yield* screen.until("Interrupted.")
+      expect(yield* screen.text).toContain("The beginning")
+    }))
+
+  it.live("shows why an input stayed unanswered", () =>
+    Effect.gen(function*() {
+      const { screen } = yield* openChat([])
+      yield* screen.type("go\r")
+      yield* screen.until(/✗ .*script/i)
+      expect(yield* screen.text).toContain("› go")
+    }))
+
+  it.live("shows what waits, and sends it at the next boundary", () =>
+    Effect.gen(function*() {
+      const { screen } = yield* openChat([[say("first"), { step: "wait", duration: "400 millis" }], [say("second")]])
+      yield* screen.type("one\r")
+      yield* screen.until("first")
+      yield* screen.type("/later two\r")
+      yield* screen.until("↳ later: two")
+      yield* screen.until("second")
+      expect(yield* screen.text).toContain("› two")
+      expect((yield* screen.text).slice(-400)).not.toContain("↳ later")
+    }))
+})
