@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import type { Message } from "@bezel/core/model"
 import { Effect } from "effect"
+import { toPrompt } from "../../../packages/plugins/src/providers/ai-sdk-prompt.ts"
 import { collect, model, request, server, tool, wires } from "./support.ts"
 
 /** What a provider is sent for a conversation. */
@@ -107,15 +108,33 @@ describe.each(wires)("a request over the %s wire", (wire) => {
       expect((yield* sent(wire, [user("x")], { maxOutput: 77 }, { maxOutput: 500 }))["max_tokens"]).toBe(77)
       expect((yield* sent(wire, [user("x")], {}, { maxOutput: 500 }))["max_tokens"]).toBe(500)
     }))
-
-  it.live("passes no data of ours on to the provider", () =>
-    Effect.gen(function*() {
-      const body = JSON.stringify(yield* sent(wire, [
-        { role: "user", content: [{ type: "text", text: "hi", options: { bezel: { private: "ours" } } }], options: { bezel: { private: "ours" } } }
-      ]))
-      expect(body).not.toContain("ours")
-    }))
 })
+
+it("a prompt has none of our own data, and the provider's as it was", () => {
+  const prompt = toPrompt([
+    { role: "user", content: [{ type: "text", text: "hi", options: { bezel: { private: true } } }], options: { bezel: { private: true }, google: { signature: "x" } } }
+  ], { images: false, filesInResults: false })
+  expect(prompt).toEqual([{ role: "user", content: [{ type: "text", text: "hi" }], providerOptions: { google: { signature: "x" } } }])
+})
+
+it.live("images of results stand behind all results of an answer where results hold text only", () =>
+  Effect.gen(function*() {
+    const body = yield* sent("openai", [
+      user("go"),
+      { role: "assistant", content: [{ type: "tool-call", id: "a", name: "read", params: {} }, { type: "tool-call", id: "b", name: "read", params: {} }] },
+      result("a", "an image", { modelOutput: [image] }),
+      result("b", "B"),
+      user("next")
+    ], {}, { images: true })
+    expect(body["messages"]).toMatchObject([
+      { role: "user" },
+      { role: "assistant" },
+      { role: "tool", tool_call_id: "a", content: "(a file, shown below)" },
+      { role: "tool", tool_call_id: "b", content: "B" },
+      { role: "user", content: [{ type: "text", text: "From the result of read (a):" }, { type: "image_url" }] },
+      { role: "user", content: "next" }
+    ])
+  }))
 
 describe("thinking", () => {
   it.live("is asked of a model that can, and never of one that cannot", () =>

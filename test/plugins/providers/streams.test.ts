@@ -263,6 +263,7 @@ describe("parallel calls of the OpenAI wire", () => {
   it.live.each([
     { what: "has neither id nor index", odd: { function: { arguments: "1}" } } },
     { what: "has the id of one call and the index of another", odd: { index: 1, id: "a", function: { arguments: "1}" } } },
+    { what: "has a blank name and so begins nothing", odd: { index: 2, id: "c", function: { name: " ", arguments: "{}" } } },
     { what: "has no name and begins a third call", odd: { index: 2, id: "c", function: { arguments: "1}" } } }
   ])("fail as malformed when a fragment $what", ({ odd }) =>
     Effect.gen(function*() {
@@ -277,7 +278,25 @@ describe("parallel calls of the OpenAI wire", () => {
         )
       })
       expect(error).toMatchObject({ kind: "malformed", retryable: true })
-      expect(callsOf(parts)).toEqual([])
+      expect(parts.some((part) => part.type === "finish")).toBe(false)
+    }))
+})
+
+describe("two open calls at one index", () => {
+  it.live("make a fragment with that index alone malformed, for it could belong to either", () =>
+    Effect.gen(function*() {
+      const fragment = (fields: unknown): unknown => chunk({ tool_calls: [fields] })
+      const { error, parts } = yield* ask("openai", {
+        body: sse(
+          fragment({ index: 0, id: "a", function: { name: "read", arguments: "{\"p\":1}" } }),
+          fragment({ index: 0, id: "b", function: { name: "read", arguments: "{\"p\":2}" } }),
+          fragment({ index: 0, function: { arguments: " " } }),
+          chunk({}, "tool_calls")
+        )
+      })
+      expect(error).toMatchObject({ kind: "malformed", retryable: true })
+      expect(callsOf(parts).length).toBeLessThan(3)
+      expect(parts.some((part) => part.type === "finish")).toBe(false)
     }))
 })
 
@@ -298,9 +317,32 @@ describe("blocks of the Anthropic wire", () => {
       expect(callsOf(parts).map((call) => [call.id, call.params])).toEqual([["a", { p: 1 }], ["b", { p: 2 }]])
     }))
 
+  it.live("of calls that the output limit left open are calls that were cut", () =>
+    Effect.gen(function*() {
+      const limit = [{ type: "message_delta", delta: { stop_reason: "max_tokens", stop_sequence: null }, usage: { output_tokens: 2 } }, { type: "message_stop" }]
+      const { error, parts } = yield* ask("anthropic", { body: sse(start, begin(0, use("a")), json(0, "{}"), stop(0), begin(1, use("b")), json(1, "{\"p\":"), ...limit) })
+      expect(error).toBeNull()
+      expect(callsOf(parts).map((call) => [call.id, malformedCall(call)])).toEqual([
+        ["a", null],
+        ["b", { error: "The arguments were cut off by the output limit.", text: "{\"p\":" }]
+      ])
+      expect(parts.filter((part) => part.type === "tool-params-end")).toHaveLength(2)
+    }))
+
+  it.live("of text may stay open at the end", () =>
+    Effect.gen(function*() {
+      const { error, parts } = yield* ask("anthropic", {
+        body: sse(start, begin(0, { type: "text", text: "" }), { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "whole" } },
+          { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 2 } }, { type: "message_stop" })
+      })
+      expect(error).toBeNull()
+      expect(parts.map((part) => part.type)).toEqual(["text-start", "text-delta", "text-end", "finish"])
+    }))
+
   it.live.each([
     { what: "continues a block that is not open", events: [begin(0, use("a")), json(1, "{}"), stop(0)] },
     { what: "begins a block twice", events: [begin(0, use("a")), begin(0, use("b")), json(0, "{}"), stop(0)] },
+    { what: "begins a call in the block of a text", events: [begin(0, { type: "text", text: "" }), begin(0, use("a")), json(0, "{}"), stop(0)] },
     { what: "gives two calls the same id", events: [begin(0, use("a")), stop(0), begin(1, use("a")), stop(1)] },
     { what: "never ends the block of a call", events: [begin(0, use("a")), json(0, "{}")] },
     { what: "puts arguments into a text", events: [begin(0, { type: "text", text: "" }), json(0, "{}"), stop(0)] }
