@@ -31,7 +31,7 @@ export const settingsJsonSchema = (keys: ReadonlyArray<SettingsKey.Any>): JsonOb
   for (const key of keys) {
     const document = Schema.toJsonSchemaDocument(key.schema, { onExcessProperty: "error", generateDescriptions: true })
     const section = renamed(toJson(document.schema), key.name)
-    properties[key.name] = isObject(section) && key.description !== "" ? { description: key.description, ...section } : section
+    properties[key.name] = isObject(section) && key.description !== "" ? { ...section, description: key.description } : section
     for (const [name, definition] of Object.entries(document.definitions)) {
       definitions[`${key.name}.${name}`] = renamed(toJson(definition), key.name)
     }

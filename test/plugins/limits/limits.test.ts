@@ -1,0 +1,88 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Schema, type Scope } from "effect"
+import { Plugin } from "@bezel/core/host"
+import type { SettingsKey } from "@bezel/core/settings"
+import { call, emptySettings, type ScriptedTurn, scriptedModel, testSessionHost } from "@bezel/core/testing"
+import { tool } from "@bezel/core/tool"
+import type { LimitsOptions } from "@bezel/plugins/limits"
+import { session } from "@bezel/plugins/limits/session"
+import { type LimitSettings, LimitsSetting } from "@bezel/plugins/settings"
+
+const echo = Plugin.define({
+  id: "test.echo",
+  session: (ctx) =>
+    Effect.asVoid(ctx.tool.transform((draft) =>
+      draft.set("echo", tool({ description: "Echoes", input: Schema.Struct({ text: Schema.String }), execute: ({ text }) => Effect.succeed(text) }))
+    ))
+})
+
+const step: ScriptedTurn = [call("echo", { text: "x" })]
+
+const world = (script: ReadonlyArray<ScriptedTurn>, options: LimitsOptions | undefined, settings: LimitSettings = {}, price = 0) =>
+  Effect.gen(function*() {
+    const scripted = scriptedModel(script)
+    const cost = { input: price, output: price, cacheRead: 0, cacheWrite: 0 }
+    const model = { info: { ...scripted.info, cost }, stream: scripted.stream }
+    const host = yield* testSessionHost([echo, Plugin.define({ id: "bezel.limits", session })], {
+      model,
+      settings: { ...emptySettings, get: <A>(key: SettingsKey<A>): A => key.name === LimitsSetting.name ? settings as A : key.default },
+      ...(options === undefined ? {} : { entries: { "bezel.limits": { required: true, options: { ...options } } } })
+    })
+    const { id } = yield* Effect.orDie(host.session.create({ title: "t" }))
+    return { host, id, requests: () => scripted.requests.length, ask: (text: string) => host.ask(id, text) }
+  }) satisfies Effect.Effect<unknown, unknown, Scope.Scope>
+
+describe("limits", () => {
+  it.live("without any, a turn takes as many requests as it needs", () =>
+    Effect.gen(function*() {
+      const { ask, requests } = yield* world([step, step, step, "done"], undefined)
+      expect(yield* ask("go")).toBe("done")
+      expect(requests()).toBe(4)
+    }).pipe(Effect.scoped))
+
+  it.live("a turn that has taken its steps ends and says so; the next one begins anew", () =>
+    Effect.gen(function*() {
+      const { ask, requests } = yield* world([step, step, step, "done"], { maxSteps: 2 })
+      expect(yield* ask("go")).toContain("it may take 2 requests to the model and has taken them")
+      expect(requests()).toBe(2)
+      expect(yield* ask("on")).toBe("done")
+      expect(requests()).toBe(4)
+    }).pipe(Effect.scoped))
+
+  it.live("a turn that needs exactly its steps is answered", () =>
+    Effect.gen(function*() {
+      const { ask } = yield* world([step, "done"], { maxSteps: 2 })
+      expect(yield* ask("go")).toBe("done")
+      const one = yield* world(["done"], { maxSteps: 1 })
+      expect(yield* one.ask("go")).toBe("done")
+    }).pipe(Effect.scoped))
+
+  it.live("the lower of option and setting holds", () =>
+    Effect.gen(function*() {
+      expect(yield* (yield* world([step, step, "done"], { maxSteps: 5 }, { maxSteps: 1 })).ask("go")).toContain("it may take 1 request to")
+      expect(yield* (yield* world([step, step, "done"], { maxSteps: 1 }, { maxSteps: 5 })).ask("go")).toContain("it may take 1 request to")
+      expect(yield* (yield* world([step, step, "done"], undefined, { maxSteps: 1 })).ask("go")).toContain("it may take 1 request to")
+    }).pipe(Effect.scoped))
+
+  it.live("a session that has cost its maximum asks the model no more, in this turn and in later ones", () =>
+    Effect.gen(function*() {
+      const { ask, requests } = yield* world([step, step, "done"], { maxCostUSD: 0.000001 }, {}, 1_000_000)
+      expect(yield* ask("go")).toContain("this session has cost $")
+      expect(requests()).toBe(1)
+      expect(yield* ask("on")).toContain("may cost $0.000001")
+      expect(requests()).toBe(1)
+    }).pipe(Effect.scoped))
+
+  it.live("a model without a price never reaches a limit of cost", () =>
+    Effect.gen(function*() {
+      const { ask } = yield* world([step, step, "done"], { maxCostUSD: 0.01 })
+      expect(yield* ask("go")).toBe("done")
+    }).pipe(Effect.scoped))
+
+  it.live("options that are no limits stop the host by name", () =>
+    Effect.gen(function*() {
+      for (const options of [{ maxSteps: 0 }, { maxSteps: 1.5 }, { maxCostUSD: -1 }, { steps: 3 }] as ReadonlyArray<LimitsOptions>) {
+        expect(String(yield* Effect.flip(world([], options)))).toMatch(/above 0|integer|steps/)
+      }
+    }).pipe(Effect.scoped))
+})
