@@ -46,7 +46,7 @@ export interface ProviderTable {
 }
 
 /** Used where nothing names a model: it needs no key and no network. */
-export const offlineModel: ModelRef = { provider: "bezel", model: "offline" }
+export const fallbackModel: ModelRef = { provider: "bezel", model: "offline" }
 
 const providerID = /^[a-z0-9][a-z0-9._-]*$/i
 
@@ -112,7 +112,7 @@ export const listModels = (table: ProviderTable): ReadonlyArray<ListedModel> =>
 
 /** Finds and opens a model; `null` is the default one. What does not exist is refused by name, with what does. */
 export const resolveModel = (table: ProviderTable, wanted: ModelRef | null): Effect.Effect<Model, ModelError> => {
-  const ref = wanted ?? table.default ?? offlineModel
+  const ref = wanted ?? table.default ?? fallbackModel
   const provider = table.providers.get(ref.provider)
   if (provider === undefined) {
     return refuse(`There is no provider "${ref.provider}" for the model ${formatModelRef(ref)}${among(ref.provider, [...table.providers.keys()])}`)
