@@ -1,11 +1,14 @@
 /** The chat screen over a real session: the real kernel, harness, tools, services and boundary, a scripted model. */
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { readFile } from "node:fs/promises"
 import { describe, expect } from "vitest"
 import { makePresentation, Plugin } from "@bezel/core/host"
 import { call, say, scriptedModel, testSessionHost, type ScriptedTurn } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import { builtinTerminalPlugins } from "@bezel/plugins"
+import { permissionsSession } from "@bezel/plugins/permissions"
+import { toolsSession } from "@bezel/plugins/tools"
 import { testTerminal } from "@bezel/tui/testing"
 import * as Schema from "effect/Schema"
 
@@ -21,9 +24,9 @@ const echo = Plugin.define({
     ))
 })
 
-const openChat = (turns: ReadonlyArray<ScriptedTurn>) =>
+const openChat = (turns: ReadonlyArray<ScriptedTurn>, plugins: ReadonlyArray<Plugin> = [echo]) =>
   Effect.gen(function*() {
-    const host = yield* testSessionHost([echo], { model: scriptedModel(turns) })
+    const host = yield* testSessionHost(plugins, { model: scriptedModel(turns) })
     const session = yield* host.session.create({})
     const connection = yield* host.connect(session.id)
     const presentation = yield* makePresentation({ connection, location: host.location })
@@ -79,5 +82,50 @@ describe("the chat screen over a real session", () => {
       yield* screen.until("second")
       expect(yield* screen.text).toContain("› two")
       expect((yield* screen.text).slice(-400)).not.toContain("↳ later")
+    }))
+
+  const gated = [
+    Plugin.define({ id: "bezel.tools", session: toolsSession }),
+    Plugin.define({ id: "bezel.permissions", session: permissionsSession })
+  ]
+  const writes: ReadonlyArray<ScriptedTurn> = [
+    [call("write", { path: "note.txt", content: "hello\n" }, "w1")],
+    (request) => [say(`I was told: ${JSON.stringify(request.messages.at(-1)).includes("use paper") ? "paper" : "go on"}`)]
+  ]
+
+  it.live("asks before a tool writes, and lets it when the person says yes", () =>
+    Effect.gen(function*() {
+      const { host, screen } = yield* openChat(writes, gated)
+      yield* screen.type("write it\r")
+      yield* screen.until("Allow write?")
+      yield* screen.until("write waits for you")
+      yield* Effect.sleep("700 millis")
+      yield* screen.type("1")
+      yield* screen.until("I was told: go on")
+      expect(yield* screen.text).toMatch(/✓ write note\.txt[^\n]*\n(.*\n)?.*\+ ?hello/)
+      expect(yield* Effect.promise(() => readFile(`${host.location.directory}/note.txt`, "utf8"))).toBe("hello\n")
+    }))
+
+  it.live("tells the model a person's no, and what to do instead", () =>
+    Effect.gen(function*() {
+      const { screen } = yield* openChat(writes, gated)
+      yield* screen.type("write it\r")
+      yield* screen.until("Allow write?")
+      yield* Effect.sleep("700 millis")
+      yield* screen.type("\x1b[A\r")
+      yield* screen.until("What should it do instead?")
+      yield* screen.type("use paper\r")
+      yield* screen.until("I was told: paper")
+      expect(yield* screen.text).toContain("✗ write note.txt")
+    }))
+
+  it.live("takes the dialog away when the turn is interrupted", () =>
+    Effect.gen(function*() {
+      const { host, screen, session } = yield* openChat(writes, gated)
+      yield* screen.type("write it\r")
+      yield* screen.until("Allow write?")
+      yield* host.session.interrupt(session.id)
+      yield* screen.until("Interrupted.")
+      expect((yield* screen.text).trimEnd()).not.toContain("Allow write?")
     }))
 })

@@ -1,0 +1,239 @@
+/** What facets get of the terminal, on a terminal in memory. */
+import { it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import { describe, expect } from "vitest"
+import { Plugin } from "@bezel/core/host"
+import { span, text, type TuiContext } from "@bezel/tui"
+import { testTerminal } from "@bezel/tui/testing"
+import { makeStubSession } from "./stub-session.ts"
+
+type Setup = (ctx: TuiContext) => Effect.Effect<void, unknown, Scope.Scope>
+
+/** A screen with an editor that remembers what was sent, and the facet under test. */
+const open = (...facets: ReadonlyArray<Setup>) =>
+  Effect.gen(function*() {
+    const session = yield* makeStubSession(() => Effect.void)
+    const sent: Array<string> = []
+    const contexts: Array<TuiContext> = []
+    const started = yield* Deferred.make<void>()
+    const base = Plugin.define({
+      id: "test.base",
+      tui: (ctx) =>
+        Effect.gen(function*() {
+          contexts.push(ctx)
+          const editor = yield* ctx.ui.editor({ onSubmit: (words) => Effect.sync(() => sent.push(words)) })
+          yield* ctx.screens.register("chat", {
+            title: "Test",
+            open: Effect.succeed({ editor, body: () => [text("the body"), ...ctx.slots.render("place")] })
+          })
+          yield* ctx.onActivate(Effect.asVoid(Deferred.succeed(started, undefined)))
+        })
+    })
+    const screen = yield* testTerminal({
+      presentation: session.presentation,
+      plugins: Plugin.sources("tui", [base, ...facets.map((tui, index) => Plugin.define({ id: `test.facet${index}`, tui }))])
+    })
+    yield* screen.until("the body")
+    yield* Deferred.await(started)
+    const [ctx] = contexts
+    if (ctx === undefined) return yield* Effect.die(new Error("The facet did not start."))
+    return { ctx, screen, sent }
+  })
+
+const settle = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 60)))
+
+describe("dialogs", () => {
+  it.live("give the chosen value, by arrows or by number, and null when dismissed", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open()
+      const ask = ctx.ui.select({ title: "Which?", options: [{ value: 1, label: "one" }, { value: 2, label: "two", description: "the second" }] })
+      for (const [keys, answer] of [["\x1b[B\r", 2], ["1", 1], ["\x1b", null], ["\x03", null]] as const) {
+        const fiber = yield* Effect.forkChild(ask)
+        yield* screen.until("two  the second")
+        yield* screen.type(keys)
+        expect(yield* Fiber.join(fiber)).toBe(answer)
+        yield* settle
+        expect(yield* screen.text).not.toContain("Which?")
+      }
+    }))
+
+  it.live("wait their turn and close when the asking effect is interrupted", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open()
+      const first = yield* Effect.forkChild(ctx.ui.confirm({ title: "First?" }))
+      yield* screen.until("First?")
+      const second = yield* Effect.forkChild(ctx.ui.confirm({ title: "Second?" }))
+      yield* screen.until("1 of 2")
+      expect(yield* screen.text).not.toContain("Second?")
+      yield* Fiber.interrupt(first)
+      yield* screen.until("Second?")
+      expect(yield* screen.text).not.toContain("First?")
+      yield* screen.type("1")
+      expect(yield* Fiber.join(second)).toBe(true)
+    }))
+
+  it.live("take a line of text, and a dismissed question for a no", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open()
+      const line = yield* Effect.forkChild(ctx.ui.input({ title: "Name?" }))
+      yield* screen.until("Name?")
+      yield* screen.type("Ada")
+      yield* screen.type("\r")
+      expect(yield* Fiber.join(line)).toBe("Ada")
+      const question = yield* Effect.forkChild(ctx.ui.confirm({ title: "Sure?" }))
+      yield* screen.until("Sure?")
+      yield* screen.type("\x1b")
+      expect(yield* Fiber.join(question)).toBe(false)
+    }))
+
+  it.live("show hostile titles, labels and bodies as visible characters", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open()
+      const evil = "\x1b]0;x\x07\u202e"
+      const fiber = yield* Effect.forkChild(ctx.ui.select({
+        title: `t${evil}`,
+        body: [text(`b${evil}`)],
+        options: [{ value: 1, label: `l${evil}`, description: `d${evil}` }]
+      }))
+      yield* screen.until("t␛]0;x␇<U+202E>")
+      expect(yield* screen.text).toMatch(/b␛]0;x␇<U\+202E>[\s\S]*l␛]0;x␇<U\+202E> {2}d␛]0;x␇<U\+202E>/)
+      expect(screen.terminal.written).not.toContain("\x1b]0;")
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.live("keep what is in the editor", () =>
+    Effect.gen(function*() {
+      const { ctx, screen, sent } = yield* open()
+      yield* screen.type("half")
+      yield* screen.until("half")
+      yield* Effect.sleep("1100 millis")
+      const fiber = yield* Effect.forkChild(ctx.ui.confirm({ title: "Sure?" }))
+      yield* screen.until("Sure?")
+      yield* screen.type("1")
+      expect(yield* Fiber.join(fiber)).toBe(true)
+      yield* screen.until("half")
+      yield* screen.type(" done")
+      yield* screen.type("\r")
+      yield* settle
+      expect(sent).toEqual(["half done"])
+    }))
+})
+
+describe("commands and keys", () => {
+  it.live("run in the facet's scope, by slash, key and call", () =>
+    Effect.gen(function*() {
+      const ran: Array<string> = []
+      const { ctx, screen } = yield* open((facet) =>
+        Effect.gen(function*() {
+          yield* facet.commands.register("test.go", { slash: "go", description: "Goes", run: (argument) => Effect.sync(() => ran.push(argument)) })
+          yield* facet.keybindings.bind("ctrl+g", { command: "test.go", argument: "key" })
+        })
+      )
+      yield* screen.type("/go  far away \r")
+      yield* screen.type("\x07")
+      yield* settle
+      expect(yield* ctx.commands.run("test.go", "call")).toBe(true)
+      yield* settle
+      expect(ran).toEqual(["far away", "key", "call"])
+      expect(yield* ctx.commands.run("test.missing")).toBe(false)
+    }))
+
+  it.live("a binding applies only while its condition holds, else the next one or the editor gets the key", () =>
+    Effect.gen(function*() {
+      const ran: Array<string> = []
+      let on = true
+      const { screen } = yield* open((facet) =>
+        Effect.gen(function*() {
+          yield* facet.commands.register("test.go", { description: "Goes", run: (argument) => Effect.sync(() => ran.push(argument)) })
+          yield* facet.keybindings.bind("x", { command: "test.go", when: () => on })
+          yield* facet.keybindings.bind("y", { command: "test.go", when: () => { throw new Error("broken condition") } })
+        })
+      )
+      yield* screen.type("x")
+      yield* settle
+      on = false
+      yield* screen.type("x")
+      yield* screen.type("y")
+      yield* screen.until("xy")
+      expect(ran).toEqual([""])
+    }))
+
+  it.live("end with their registration and with their facet's closing", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open((facet) =>
+        Effect.gen(function*() {
+          const registration = yield* facet.commands.register("test.brief", { description: "Brief", run: () => Effect.void })
+          yield* facet.commands.register("test.unregister", { slash: "off", description: "Ends it", run: () => Effect.andThen(registration.unregister, registration.unregister) })
+        })
+      )
+      expect(yield* ctx.commands.run("test.brief")).toBe(true)
+      yield* screen.type("/off\r")
+      yield* settle
+      expect(yield* ctx.commands.run("test.brief")).toBe(false)
+    }))
+
+  it.live("a failing command says so and costs nothing else", () =>
+    Effect.gen(function*() {
+      const { screen, sent } = yield* open((facet) =>
+        Effect.asVoid(facet.commands.register("test.fail", { slash: "fail", description: "Fails", run: () => { throw new Error("no luck") } }))
+      )
+      yield* screen.type("/fail\r")
+      yield* screen.until("test.fail: no luck")
+      yield* screen.type("still here\r")
+      yield* settle
+      expect(sent).toEqual(["still here"])
+    }))
+})
+
+describe("renderers, slots and overlays", () => {
+  it.live("slots stand in their order, and a new frame shows what changed", () =>
+    Effect.gen(function*() {
+      let words = "before"
+      const { ctx, screen } = yield* open(
+        (facet) => Effect.asVoid(facet.slots.add("place", { order: 2, render: () => [text(words)] })),
+        (facet) => Effect.asVoid(facet.slots.add("place", { order: 1, render: () => [text(span("first", { bold: true }))] }))
+      )
+      yield* screen.until(/first\n *before/)
+      words = "after"
+      ctx.ui.redraw()
+      yield* screen.until(/first\n *after/)
+      expect(yield* screen.text).not.toContain("before")
+    }))
+
+  it.live("a tool without a renderer, or with one that throws, has the default card", () =>
+    Effect.gen(function*() {
+      const { ctx } = yield* open((facet) => Effect.asVoid(facet.toolRenderers.register("bad", { title: () => { throw new Error("bad renderer") } })))
+      const card = ctx.toolRenderers.render({
+        callID: "c",
+        name: "bad",
+        args: { path: "x" },
+        argsText: "",
+        status: "completed",
+        output: "out",
+        progress: null,
+        details: null,
+        isError: false
+      }, { expanded: false })
+      expect(JSON.stringify(card)).toContain("path=x")
+      expect(ctx.entryRenderers.render({ id: "e", kind: "unknown", data: null, model: null, head: false, createdAt: 0 })).toBeNull()
+    }))
+
+  it.live("a panel scrolls when it is taller than the terminal, and closes with its scope", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open()
+      const fiber = yield* Effect.forkChild(Effect.scoped(Effect.gen(function*() {
+        const panel = yield* ctx.ui.overlay({ title: "Long", body: () => Array.from({ length: 100 }, (_, index) => text(`row ${index + 1}`)) })
+        yield* panel.closed
+      })))
+      yield* screen.until("1-20 of 100")
+      yield* screen.type("\x1b[6~")
+      yield* screen.until("21-40 of 100")
+      expect(yield* screen.text).toContain("row 40")
+      yield* Fiber.interrupt(fiber)
+      yield* settle
+      expect((yield* screen.text).trimEnd()).not.toMatch(/row 40/)
+    }))
+})
