@@ -12,11 +12,10 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as LayerMap from "effect/LayerMap"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import type { HostFailed } from "../kernel/index.ts"
 import type { LocationRef, LocationUnavailable } from "../location/index.ts"
-import { type Location, resolveLocation } from "../location/index.ts"
+import { type Location, makeKeyed, resolveLocation } from "../location/index.ts"
 import type { ProviderRegistry } from "../model/index.ts"
 import type { Endpoint } from "../rpc/index.ts"
 import type { InteractionBroker, ServiceDirectory } from "../service/index.ts"
@@ -64,37 +63,30 @@ export interface LocationMapOptions {
 
 const make = (options: LocationMapOptions) =>
   Effect.gen(function*() {
-    const base = yield* Effect.context<GlobalServices>()
-    const mapScope = yield* Effect.scope
-    const locations = yield* LayerMap.make(
-      // Fresh, because the map shares one memo map between its keys. Keys are compared by what they hold.
-      (location: LocationRef) => Layer.fresh(locationLayer(location)),
-      { idleTimeToLive: options.idleTime ?? "30 seconds" }
-    )
-
-    const acquire = (location: LocationRef) =>
-      Effect.flatMap(Effect.scope, (scope) =>
-        Effect.setContext(locations.contextEffect(location), Context.add(base, Scope.Scope, scope))).pipe(
-          // A failed build would stay for the idle time.
-          Effect.onError(() => locations.invalidate(location))
-        )
+    const scope = yield* Effect.scope
+    const locations = yield* makeKeyed({
+      make: (location: LocationRef) =>
+        Effect.gen(function*() {
+          // A memo map of its own: a layer that does not depend on the place is still built once for each place.
+          const memo = yield* Layer.makeMemoMap
+          return yield* Layer.buildWithMemoMap(locationLayer(location), memo, yield* Effect.scope)
+        }),
+      idleTime: options.idleTime ?? "30 seconds"
+    })
 
     /** Takes over from a holder that leaves, for as long as work runs. */
     const outlive = (location: LocationRef) =>
-      Effect.forkIn(
-        Effect.scoped(Effect.flatMap(acquire(location), (context) => Context.get(context, SessionRuntime).settled)).pipe(
-          Effect.ignore,
-          Effect.setContext(base)
-        ),
-        mapScope,
-        { startImmediately: true }
+      Effect.flatMap(locations.get(location), (context) => Context.get(context, SessionRuntime).settled).pipe(
+        Effect.scoped,
+        Effect.ignore,
+        Effect.forkIn(scope, { startImmediately: true })
       )
 
     return LocationMap.of({
       get: (directory, workspaceID = null) =>
         Effect.gen(function*() {
           const location = yield* resolveLocation(directory, workspaceID)
-          const context = yield* acquire(location)
+          const context = yield* locations.get(location)
           yield* Effect.addFinalizer(() => outlive(location))
           return context
         }).pipe(Effect.withSpan("LocationMap.get", { attributes: { directory } }))

@@ -1,2 +1,3 @@
+export * from "./keyed.ts"
 export * from "./location.ts"
 export * from "./resolve.ts"

@@ -141,16 +141,14 @@ type InSession = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E
 const within = (sessionID: string): InSession => (effect) => Effect.provideService(effect, CurrentSession, sessionID)
 
 /** The same handlers, each running as work of its session. */
-const situated: { readonly [K in HookKind]: (handlers: HookHandlers[K], inSession: InSession) => HookHandlers[K] } = {
-  tool: ({ afterTool, beforeTool }, inSession) => ({
-    ...(beforeTool === undefined ? {} : { beforeTool: (call, api) => inSession(beforeTool(call, api)) }),
-    ...(afterTool === undefined ? {} : { afterTool: (call, result, api) => inSession(afterTool(call, result, api)) })
-  }),
-  generation: ({ afterResponse, beforeRequest, systemInstructions }, inSession) => ({
-    ...(systemInstructions === undefined ? {} : { systemInstructions: (api) => inSession(systemInstructions(api)) }),
-    ...(beforeRequest === undefined ? {} : { beforeRequest: (request, api) => inSession(beforeRequest(request, api)) }),
-    ...(afterResponse === undefined ? {} : { afterResponse: (message, api) => inSession(afterResponse(message, api)) })
-  })
+const situated = <K extends HookKind>(handlers: HookHandlers[K], inSession: InSession): HookHandlers[K] => {
+  // Every member of every kind's handlers is a function that gives an effect; this is the one place that relies on it.
+  const wrapped = Object.entries(handlers).map(([point, handler]) => [
+    point,
+    (...input: ReadonlyArray<unknown>) =>
+      inSession(Effect.suspend(() => Reflect.apply(handler, handlers, input) as Effect.Effect<unknown, unknown>))
+  ])
+  return Object.fromEntries(wrapped) as HookHandlers[K]
 }
 
 /** Hooks in every session, under a namespace that was declared before. */
@@ -171,7 +169,7 @@ export const declareHooks = <K extends HookKind>(
       if (own === undefined) {
         return Effect.fail(invalid(`The namespace "${namespace.id}" is not registered any more, so its hooks cannot be.`))
       }
-      const handled = situated[kind](handlers, within(target.session.identity.sessionID))
+      const handled = situated<K>(handlers, within(target.session.identity.sessionID))
       return Effect.asVoid(target.harness.hooks(own, kind, handled, options))
     })
 })

@@ -14,7 +14,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
-import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type {
@@ -28,7 +27,7 @@ import type {
   SendInput
 } from "../harness/index.ts"
 import { HarnessError as HarnessFault } from "../harness/index.ts"
-import { Location } from "../location/index.ts"
+import { Location, makeKeyed } from "../location/index.ts"
 import type { FilePart, TextPart } from "../model/index.ts"
 import { ProviderRegistry } from "../model/index.ts"
 import type { SessionInUse, StorageError } from "../storage/index.ts"
@@ -38,7 +37,7 @@ import type { TurnOptions } from "../turn/index.ts"
 import { openHarness } from "../turn/index.ts"
 import { openArtifact } from "./artifacts.ts"
 import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
-import { translated } from "./declarations.ts"
+import { CurrentSession, translated } from "./declarations.ts"
 import { SessionLocationMismatch } from "./identity.ts"
 import type { OpenSession } from "./open-session.ts"
 import type { UnknownSession } from "./record.ts"
@@ -115,8 +114,9 @@ export interface SessionRuntimeOptions {
 /** A session that is open, as the runtime holds it. */
 interface Entry extends DeclarationTarget {
   readonly harness: Harness
-  readonly applied: Map<SessionDeclaration, Scope.Closeable>
   readonly reconcile: Effect.Effect<void, HarnessError>
+  /** Everything declared has been applied; work may run. */
+  readonly isReady: () => boolean
 }
 
 const content = (prompt: Prompt): ReadonlyArray<TextPart | FilePart> => [
@@ -190,9 +190,10 @@ const make = (options: SessionRuntimeOptions) =>
         const applied = new Map<SessionDeclaration, Scope.Closeable>()
         const line = yield* Semaphore.make(1)
         const target = { session, harness, namespaces }
+        let isReady = false
         const entry: Entry = {
           ...target,
-          applied,
+          isReady: () => isReady,
           reconcile: Effect.gen(function*() {
             for (const [declaration, own] of [...applied].reverse()) {
               if (declarations.includes(declaration)) continue
@@ -210,17 +211,20 @@ const make = (options: SessionRuntimeOptions) =>
         open.set(sessionID, entry)
         yield* Effect.addFinalizer(() => Effect.sync(() => open.delete(sessionID)))
         yield* entry.reconcile
+        isReady = true
         return entry
       }).pipe(
-        Effect.withSpan("session.open", { attributes: { sessionID } }),
-        // Opened for the location, whoever asks first: that caller's identity and span must not live on in it.
-        (effect) => Effect.flatMap(Effect.scope, (scope) => Effect.setContext(effect, Context.add(base, Scope.Scope, scope)))
+        Effect.withSpan("session.open", { attributes: { sessionID } })
       )
 
-    const entries = yield* RcMap.make({ lookup: openEntry, idleTimeToLive: options.idleTime ?? Duration.seconds(2) })
+    const entries = yield* makeKeyed({ make: openEntry, idleTime: options.idleTime ?? Duration.seconds(2) })
 
+    // What runs while its own session opens has the session already; waiting for the opening to end would never end.
     const hold = (sessionID: string) =>
-      RcMap.get(entries, sessionID).pipe(Effect.onError(() => RcMap.invalidate(entries, sessionID)))
+      Effect.flatMap(CurrentSession, (current) => {
+        const entry = current === sessionID ? open.get(sessionID) : undefined
+        return entry !== undefined && !entry.isReady() ? Effect.succeed(entry) : entries.get(sessionID)
+      })
 
     /** Keeps a session open until `until` completes, whatever becomes of the caller. */
     const keep = (sessionID: string, until: (entry: Entry) => Effect.Effect<unknown, unknown>) =>
@@ -238,8 +242,10 @@ const make = (options: SessionRuntimeOptions) =>
         yield* store.report(sessionID, { status: "idle", usage: { cacheRead, cacheWrite, input, output }, cost })
       }).pipe(Effect.ignore)
 
-    const start = (sessionID: string, entry: Entry) =>
+    const start = (sessionID: string, entry: Entry): Effect.Effect<void, HarnessError> =>
       Effect.gen(function*() {
+        // Nothing runs before the gates of all plugins are there.
+        if (!entry.isReady()) return yield* keep(sessionID, (held) => start(sessionID, held))
         yield* entry.harness.resume
         if (!(yield* entry.session.main.busy)) return
         yield* Effect.ignore(store.report(sessionID, { status: "active" }))
