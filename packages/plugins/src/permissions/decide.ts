@@ -56,12 +56,13 @@ const judgePath = (set: RuleSet, access: string, file: string, isOutside: boolea
   if (judgement.verdict === "allow") return allowed
   const what = `${access} of ${shown(file)}${isOutside ? ", which is outside the location" : ""}`
   // A general question is answered in general; where a rule singled this path out, the answer is for this path.
-  const isGeneral = judgement.rule === null || judgement.rule.path.expression === null
-  const broad = isGeneral && !isOutside ? `${escapePattern(set.location)}/**` : escapePattern(file)
+  const isGeneral = judgement.rule === null || judgement.rule.path.kind === "everything"
+  const named = isOutside ? escapePattern(file) : `./${escapePattern(path.relative(set.location, file))}`
+  const pattern = isGeneral && !isOutside ? "./**" : named
   return {
     verdict: judgement.verdict,
     reason: reasonOf(judgement, what),
-    grant: file.includes(unknown) ? null : formatRule({ access, pattern: broad }),
+    grant: file.includes(unknown) ? null : formatRule({ access, pattern }),
     beyondYes: maybeForbidden(judgement) ?? outside(isOutside)
   }
 }

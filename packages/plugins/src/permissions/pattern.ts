@@ -17,12 +17,15 @@ type Token = string | typeof many | typeof one
 const many = Symbol("many")
 const one = Symbol("one")
 
+export type Tokens = ReadonlyArray<Token>
+
 export interface TextPattern {
   readonly source: string
-  readonly alternatives: ReadonlyArray<ReadonlyArray<Token>>
+  readonly alternatives: ReadonlyArray<Tokens>
 }
 
-const tokenize = (source: string): ReadonlyArray<Token> => {
+/** Reads wildcards and escapes. */
+export const tokenize = (source: string): Tokens => {
   const tokens: Array<Token> = []
   for (let index = 0; index < source.length; index++) {
     const character = source.charAt(index)
@@ -54,7 +57,7 @@ const spaced = (text: string): string => text.trim().replace(/[ \t]+/g, " ")
 const fits = (token: Token, character: string): boolean => token === one ? character !== unknown : token === character
 
 /** Wildcard matching with one point of return, linear in practice: a pattern from a repository cannot make it explode. */
-const matchTokens = (tokens: ReadonlyArray<Token>, text: string): boolean => {
+export const matchTokens = (tokens: Tokens, text: string): boolean => {
   let at = 0
   let position = 0
   let star = -1
@@ -79,7 +82,7 @@ const matchTokens = (tokens: ReadonlyArray<Token>, text: string): boolean => {
 }
 
 /** Whether some text fits both the pattern and the partly unknown text: row by row over the pattern's states. */
-const intersects = (tokens: ReadonlyArray<Token>, text: string): boolean => {
+const intersects = (tokens: Tokens, text: string): boolean => {
   let states = new Set<number>([0])
   const close = (from: Set<number>): Set<number> => {
     for (const state of from) if (tokens[state] === many) from.add(state + 1)

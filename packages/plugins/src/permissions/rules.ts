@@ -154,7 +154,7 @@ export const judge = (set: RuleSet, subject: Subject): Judgement => {
   const isPath = pathAccesses.has(subject.access)
   const values = [subject.value, ...subject.variants ?? []]
   const certainly = (rule: Rule): boolean => {
-    if (isPath) return rule.path.expression === null || (!subject.value.includes(unknown) && matchesPath(rule.path, subject.value, rule.verdict, set.location))
+    if (isPath) return rule.path.kind === "everything" || (!subject.value.includes(unknown) && matchesPath(rule.path, subject.value, rule.verdict, set.location))
     return rule.verdict === "allow" ? matches(rule.text, subject.value) : values.some((value) => matches(rule.text, value))
   }
   const possibly = (rule: Rule): boolean =>

@@ -7,10 +7,13 @@ const sentence = (reasons: ReadonlyArray<string>): string => {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 }
 
+/** As a shell takes it word for word. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
 const allowing = (grants: ReadonlyArray<string>): string =>
   grants.length === 0
     ? "No rule can allow it; use a plainer command or path."
-    : `A user can allow it with ${grants.map((grant) => `--allow ${JSON.stringify(grant)}`).join(" ")} or in the permissions of bezel.jsonc.`
+    : `A user can allow it with ${grants.map((grant) => `--allow ${quoted(grant)}`).join(" ")} or in the permissions of bezel.jsonc.`
 
 export const deniedByRule = (decision: Decision): BeforeToolDecision => ({
   code: "denied_by_rule",
