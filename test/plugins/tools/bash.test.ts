@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import { execFileSync } from "node:child_process"
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
 import { BashDetails } from "@bezel/plugins/tools"
 import type { Workspace } from "./workspace.ts"
 import { textOf, workspace } from "./workspace.ts"
@@ -21,7 +21,7 @@ const run = (place: Workspace, command: string, timeout?: number) =>
 const alive = (place: Workspace): ReadonlyArray<number> =>
   readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
     try {
-      const there = execFileSync("readlink", [`/proc/${name}/cwd`], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim() === place.directory
+      const there = readlinkSync(`/proc/${name}/cwd`) === place.directory
       const state = readFileSync(`/proc/${name}/stat`, "latin1").replace(/^.*\) /, "")[0]
       return there && state !== "Z" ? [Number(name)] : []
     } catch {

@@ -21,9 +21,10 @@ export interface IgnoreRules {
   readonly above: IgnoreRules | null
 }
 
-/** The rules that hold in a directory, read from the top of its work tree (or from itself, outside of one). */
-export const rulesAt = (directory: string): IgnoreRules => {
-  const top = workTree(directory) ?? directory
+/** The rules that hold in a directory, read from the top of its work tree; outside of one, from the workspace or itself. */
+export const rulesAt = (directory: string, workspace: string): IgnoreRules => {
+  const inside = directory === workspace || directory.startsWith(workspace + NodePath.sep)
+  const top = workTree(directory) ?? (inside ? workspace : directory)
   const excludes: IgnoreRules = { directory: top, rules: rulesOf(NodePath.join(top, ".git", "info", "exclude")), above: null }
   const below = NodePath.relative(top, directory).split(NodePath.sep).filter((segment) => segment !== "")
   let rules = rulesBelow(excludes, top)
@@ -75,7 +76,8 @@ const ruleOf = (line: string): ReadonlyArray<Rule> => {
   return glob.length === 0 ? [] : [{ glob, negated, directoriesOnly }]
 }
 
-const workTree = (directory: string): string | null => {
+/** The nearest directory at or above this one that has a `.git`, or `null`. */
+export const workTree = (directory: string): string | null => {
   for (let at = directory;;) {
     try {
       statSync(NodePath.join(at, ".git"))

@@ -38,6 +38,7 @@ export const listTool = (directory: string) =>
       let more = false
       const leftOut = yield* walk({
         directory: path,
+        workspace: directory,
         depth: input.depth ?? DEFAULT_DEPTH,
         visit: (entry) =>
           Effect.gen(function*() {

@@ -16,9 +16,8 @@ export interface SearchRequest {
   /** Real path of a directory or of one file. */
   readonly path: string
   readonly isFile: boolean
+  readonly workspace: string
   readonly glob: ((path: ReadonlyArray<string>) => boolean) | null
-  /** The glob as written. */
-  readonly globText: string | null
   readonly limit: number
 }
 
@@ -75,6 +74,7 @@ export const searchFiles = (request: SearchRequest): Effect.Effect<SearchOutcome
       ? yield* Effect.as(look(request.path), nothingLeftOut)
       : yield* walk({
         directory: request.path,
+        workspace: request.workspace,
         depth: Number.POSITIVE_INFINITY,
         visit: (entry) => entry.kind === "file" && (glob === null || glob(entry.segments)) ? look(entry.path) : Effect.succeed(true)
       })

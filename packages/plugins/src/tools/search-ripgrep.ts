@@ -12,7 +12,7 @@ import { ToolFailure } from "@bezel/core/tool"
 import type { Found, SearchOutcome, SearchRequest } from "./search-files.ts"
 import { nothingLeftOut } from "./search-files.ts"
 import type { LeftOut } from "./walk.ts"
-import { walk } from "./walk.ts"
+import { startRules, walk } from "./walk.ts"
 
 /** Path of ripgrep, or `null`. */
 export const findRipgrep = (path: string | undefined): string | null => {
@@ -31,7 +31,6 @@ export const findRipgrep = (path: string | undefined): string | null => {
 }
 
 const MAX_FILE = "16M"
-const MAX_LINE_UNITS = 64 * 1024
 
 const TextOrBytes = Schema.Union([Schema.Struct({ text: Schema.String }), Schema.Struct({ bytes: Schema.String })])
 const Match = Schema.Struct({
@@ -50,19 +49,23 @@ export const searchRipgrep = (program: string, request: SearchRequest): Effect.E
 const leftOutOf = (request: SearchRequest): Effect.Effect<LeftOut> =>
   request.isFile
     ? Effect.succeed(nothingLeftOut)
-    : walk({ directory: request.path, depth: Number.POSITIVE_INFINITY, visit: () => Effect.succeed(true) })
+    : walk({ directory: request.path, workspace: request.workspace, depth: Number.POSITIVE_INFINITY, visit: () => Effect.succeed(true) })
 
 const run = (program: string, request: SearchRequest) =>
   Effect.callback<{ readonly found: ReadonlyArray<Found>; readonly more: boolean }, ToolFailure>((resume) => {
     const found: Array<Found> = []
     let complaint = ""
-    const child = spawn(program, argumentsOf(request), { stdio: ["ignore", "pipe", "pipe"] })
+    const directory = request.isFile ? NodePath.dirname(request.path) : request.path
+    const child = spawn(program, argumentsOf(request), { cwd: directory, stdio: ["ignore", "pipe", "pipe"] })
     const lines = createInterface({ input: child.stdout })
     lines.on("line", (line) => {
       const match = decodeMatch(line)
       if (match._tag === "None" || found.length > request.limit) return
       const { data } = match.value
-      found.push({ path: textOf(data.path), line: data.line_number, text: textOf(data.lines).replace(/\r?\n$/, "").slice(0, MAX_LINE_UNITS) })
+      const path = NodePath.join(directory, textOf(data.path))
+      // Given to ripgrep, a glob would bring back files that git ignores.
+      if (request.glob !== null && !request.isFile && !request.glob(NodePath.relative(directory, path).split(NodePath.sep))) return
+      found.push({ path, line: data.line_number, text: textOf(data.lines).replace(/\r?\n$/, "") })
       if (found.length > request.limit) child.kill()
     })
     child.stderr.on("data", (chunk: Buffer) => {
@@ -83,15 +86,15 @@ const argumentsOf = (request: SearchRequest): ReadonlyArray<string> => [
   "--json",
   "--sort=path",
   "--hidden",
-  "--no-require-git",
+  ...(startRules(request.isFile ? NodePath.dirname(request.path) : request.path, request.workspace) === null ? ["--no-ignore"] : []),
   "--no-ignore-dot",
   "--no-ignore-global",
   `--max-filesize=${MAX_FILE}`,
   "--glob=!.git",
-  ...(request.globText === null ? [] : [`--glob=${request.globText}`]),
+  "--crlf",
   `--regexp=${request.pattern}`,
   "--",
-  request.path
+  request.isFile ? `./${NodePath.basename(request.path)}` : "."
 ]
 
 const textOf = (value: typeof TextOrBytes.Type): string => "text" in value ? value.text : Buffer.from(value.bytes, "base64").toString("utf8")

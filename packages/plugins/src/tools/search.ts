@@ -5,6 +5,7 @@ import * as FileSystem from "node:fs/promises"
 import { tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import type { SearchDetails } from "./contract.ts"
 import { fileGlob } from "./glob.ts"
+import { workTree } from "./ignore.ts"
 import { printable } from "./list.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
 import type { SearchOutcome } from "./search-files.ts"
@@ -37,13 +38,14 @@ export const searchTool = (directory: string, ripgrep: () => string | null = () 
       if (!stats.isFile() && !stats.isDirectory()) {
         return yield* new ToolFailure({ message: `${shown} is neither a file nor a directory and is not searched.` })
       }
-      const program = ripgrep()
+      // Outside of a git work tree ripgrep would look for `.gitignore` files in other places than we do.
+      const program = workTree(path) === null ? null : ripgrep()
       const request = {
         pattern: input.pattern,
         path,
         isFile: stats.isFile(),
+        workspace: directory,
         glob: input.glob === undefined ? null : fileGlob(input.glob),
-        globText: input.glob ?? null,
         limit: MAX_MATCHES
       }
       const outcome = yield* program === null ? searchFiles(request) : searchRipgrep(program, request)

@@ -76,6 +76,9 @@ interface Running {
   exitCode: number | null
   signal: string | null
   settled: boolean
+  /** Whether something has happened that nobody has waited for yet, and whom to tell. */
+  happened: boolean
+  wake: (() => void) | null
 }
 
 const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
@@ -84,7 +87,7 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
     const failed = (cause: unknown) => resume(Effect.fail(new ToolFailure({ message: startFailure(options, cause) })))
     try {
       // One pipe for both outputs keeps their order; `exec` leaves one process, the shell itself. `detached` is setsid.
-      const child = spawn("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", shellProgram, options.command], {
+      const child = spawn("/bin/sh", ["-c", launch, options.command], {
         cwd: options.directory,
         detached: true,
         stdio: ["ignore", "pipe", "ignore"],
@@ -97,14 +100,22 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
         exitedAt: null,
         exitCode: null,
         signal: null,
-        settled: false
+        settled: false,
+        happened: false,
+        wake: null
+      }
+      const tell = () => {
+        running.happened = true
+        running.wake?.()
       }
       child.on("exit", (code, signal) => {
         running.exitedAt = performance.now()
         running.exitCode = code
         running.signal = signal
+        tell()
       })
-      child.stdout.on("error", () => {})
+      // A listener for `readable` has to be there all the time: without one Node throws output away when the process exits.
+      for (const event of ["readable", "end", "close", "error"] as const) child.stdout.on(event, tell)
       child.once("error", failed)
       child.once("spawn", () => resume(Effect.succeed(running)))
     } catch (cause) {
@@ -112,8 +123,8 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
     }
   })
 
-// `bash` on PATH, which is what models write for; a POSIX shell where there is none.
-const shellProgram = process.platform === "win32" ? "sh" : "bash"
+// bash is what models write for; a POSIX shell where there is none.
+const launch = "command -v bash >/dev/null 2>&1 && exec bash -c \"$0\" 2>&1; exec sh -c \"$0\" 2>&1"
 
 /** Nothing may wait for a person: no pager, no editor, no prompt. */
 const quiet = {
@@ -156,26 +167,24 @@ const takeOutput = (running: Running, onOutput: ShellCommand["onOutput"]): Effec
     }
   })
 
-/** Waits until there may be something to read, or the shell exits; `true` if `silenceMs` passed without either. */
+/** Waits until something has happened since the last wait; `true` if `silenceMs` passed without. */
 const nextEvent = (running: Running, silenceMs: number | null): Effect.Effect<boolean> =>
   Effect.callback((resume) => {
-    const { child, output } = running
-    // The exit may have come between the caller's look and this one.
-    if (silenceMs === null && running.exitedAt !== null) return resume(Effect.succeed(false))
-    const timer = silenceMs === null ? null : setTimeout(() => done(true), silenceMs)
-    const wake = () => done(false)
-    const events = ["readable", "end", "close", "error"] as const
-    const stop = () => {
-      if (timer !== null) clearTimeout(timer)
-      for (const event of events) output.off(event, wake)
-      child.off("exit", wake)
+    if (running.happened) {
+      running.happened = false
+      return resume(Effect.succeed(false))
     }
     const done = (silent: boolean) => {
       stop()
+      running.happened = false
       resume(Effect.succeed(silent))
     }
-    for (const event of events) output.on(event, wake)
-    child.on("exit", wake)
+    const timer = silenceMs === null ? null : setTimeout(() => done(true), silenceMs)
+    const stop = () => {
+      if (timer !== null) clearTimeout(timer)
+      running.wake = null
+    }
+    running.wake = () => done(false)
     return Effect.sync(stop)
   })
 
@@ -185,6 +194,7 @@ const DRAIN_INTERVAL_MS = 50
 const letGo = (running: Running): void => {
   const { child, output } = running
   child.unref()
+  output.removeAllListeners("readable")
   if (output.readableEnded || output.destroyed) return
   if (!running.settled || findProcesses(running.processes).length === 0) {
     output.destroy()

@@ -33,6 +33,8 @@ export interface LeftOut {
 
 export interface WalkOptions {
   readonly directory: string
+  /** Where `.gitignore` files begin to count outside of a git work tree. */
+  readonly workspace: string
   /** How deep; 1 is only the directory's own entries. */
   readonly depth: number
   /** Takes an entry in order; `false` ends the walk. */
@@ -48,7 +50,7 @@ export const walk = (options: WalkOptions): Effect.Effect<LeftOut> =>
     let count = 0
     const examples: Array<string> = []
     const unreadable: Array<string> = []
-    const start = startRules(options.directory)
+    const start = startRules(options.directory, options.workspace)
 
     const into = (directory: string, segments: ReadonlyArray<string>, rules: IgnoreRules | null): Effect.Effect<boolean> =>
       Effect.gen(function*() {
@@ -87,9 +89,9 @@ export const leftOutNotice = (leftOut: LeftOut): string => {
   return [ignored, unreadable].filter((part) => part !== "").join("\n")
 }
 
-/** `null` inside an ignored directory: it was named, so nothing in it is left out. */
-const startRules = (directory: string): IgnoreRules | null => {
-  const rules = rulesAt(directory)
+/** The rules for a walk; `null` inside an ignored directory: it was named, so nothing in it is left out. */
+export const startRules = (directory: string, workspace: string): IgnoreRules | null => {
+  const rules = rulesAt(directory, workspace)
   const top = topOf(rules)
   for (let at = directory; at !== top && at !== NodePath.dirname(at); at = NodePath.dirname(at)) {
     if (isIgnored(rules, at, true)) return null
