@@ -182,6 +182,14 @@ describe.each(wires)("over the %s wire", (wire) => {
       expect(error?.message).toContain("cannot be reached")
     }))
 
+  it.live("an address that cannot be used is told, not tried again", () =>
+    Effect.gen(function*() {
+      for (const address of ["http://127.0.0.1:9/v1", "no address"]) {
+        const { error } = yield* collect(yield* model(wire, address))
+        expect(error, address).toMatchObject({ retryable: false })
+      }
+    }))
+
   it.live("a web page instead of a stream points at the address", () =>
     Effect.gen(function*() {
       const { error } = yield* ask(wire, { body: "<html></html>", headers: { "content-type": "text/html" } })

@@ -169,6 +169,14 @@ describe("bezel/offline", () => {
       expect(textOf(yield* step([]))).toContain("bezel/offline")
     }))
 
+  it.effect("shows a file's text without the numbers that the read tool gives its lines", () =>
+    Effect.gen(function*() {
+      const shown = (result: string) => Effect.map(drive([user("read a")], [{ result }]), ({ text }) => text)
+      expect(yield* shown("9\tnine\n10\t\n11\t1\tone\n12\t  end\n[2 more lines]")).toBe("nine\n\n1\tone\n  end\n[2 more lines]")
+      expect(yield* shown("1\tone\n5\tfive")).toBe("one\n5\tfive")
+      expect(yield* shown("plain\n1\tone")).toBe("plain\n1\tone")
+    }))
+
   it.effect("shows the beginning of a very long result, and says what it left out", () =>
     Effect.gen(function*() {
       const { text } = yield* drive([user("run x")], [{ result: "y".repeat(1_000_000) }])

@@ -116,8 +116,9 @@ const broken = (fields: Fields, cause: ReadonlyArray<Fields>, context: ErrorCont
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/.test(code)) {
     return makeError("transport", sentence(`The certificate of ${context.provider} cannot be verified`, `${code}: set NODE_EXTRA_CA_CERTS if it is your own`, context), false)
   }
-  if (code === "ERR_INVALID_URL") {
-    return makeError("unknown_model", sentence(`The baseURL of ${context.provider} is not an address`, "", context), false)
+  // The platform's fetch refuses some ports (those of mail, printing and the like) without a code.
+  if (code === "ERR_INVALID_URL" || why === "bad port") {
+    return makeError("unknown_model", `The baseURL of ${context.provider} is not an address that can be used${why === "bad port" ? ", because of its port" : ""}`, false)
   }
   if (/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|UND_ERR_CONNECT/.test(code)) {
     return makeError("transport", sentence(`${context.provider} cannot be reached`, why || code, context), true)

@@ -107,7 +107,20 @@ const maxShown = 20_000
 
 const resultText = (result: ToolResultPart): string => {
   const shown = result.modelOutput?.map((part) => part.type === "text" ? part.text : `(a file of type ${part.mediaType})`).join("\n")
-  return shown ?? asText(result.result)
+  const text = shown ?? asText(result.result)
+  return result.name === "read" && !result.isFailure ? withoutLineNumbers(text) : text
+}
+
+/** A file's own text: the read tool numbers lines, for a model to point at. What follows the last number is the tool's note. */
+const withoutLineNumbers = (text: string): string => {
+  const lines = text.split("\n")
+  const first = Number(/^(\d+)\t/.exec(lines[0] ?? "")?.[1] ?? Number.NaN)
+  let numbered = true
+  return lines.map((line, index) => {
+    const start = `${first + index}\t`
+    numbered &&= line.startsWith(start)
+    return numbered ? line.slice(start.length) : line
+  }).join("\n")
 }
 
 const asText = (value: JsonValue): string => typeof value === "string" ? value : JSON.stringify(value, null, 2)
