@@ -25,7 +25,8 @@ export interface Address {
 /** A live subscription: looks again whenever the directory or the selection has changed. */
 interface Follow {
   readonly outbox: Outbox<Item>
-  readonly refresh: () => void
+  /** `again`: say it also when nobody is there as before, because the client waits to hear it. */
+  readonly refresh: (again: boolean) => void
   readonly end: () => void
 }
 
@@ -40,7 +41,7 @@ export class ClientView {
   constructor(directory: ServiceDirectoryShape, queueLimit: number) {
     this.directory = directory
     this.queueLimit = queueLimit
-    this.unwatch = directory.watch(() => this.refresh())
+    this.unwatch = directory.watch(() => this.refresh(false))
   }
 
   /** The session that the client shows. */
@@ -48,9 +49,14 @@ export class ClientView {
     return this.selected
   }
 
+  /** Subscriptions that are open. */
+  get subscriptions(): number {
+    return this.follows.size
+  }
+
   select(session: string | null): void {
     this.selected = session
-    this.refresh()
+    this.refresh(true)
   }
 
   interaction(item: Item): void {
@@ -109,8 +115,8 @@ export class ClientView {
     this.follows.clear()
   }
 
-  private refresh(): void {
-    for (const follow of this.follows) follow.refresh()
+  private refresh(again: boolean): void {
+    for (const follow of this.follows) follow.refresh(again)
   }
 
   private follow(watch: Exclude<Watch, { readonly type: "interactions" }>): Follow {
@@ -139,11 +145,11 @@ export class ClientView {
       for (const stop of detach) stop()
       detach = []
     }
-    const refresh = () => {
+    const refresh = (again: boolean) => {
       const found = this.resolve(address)
       const next = found instanceof ServiceError ? null : found
       const reason = next === null ? this.absenceReason(address) : undefined
-      if (next === current && reason === absence) return
+      if (next === current && reason === absence && !(again && next === null)) return
       end()
       absence = reason
       current = next
@@ -152,7 +158,7 @@ export class ClientView {
         outbox.reset()
       } else if (next !== null) detach = followEvents(next, source, outbox)
     }
-    refresh()
+    refresh(true)
     return { outbox, refresh, end }
   }
 

@@ -222,6 +222,7 @@ class ClientConnection implements ConnectionShape {
   }
 
   private show(session: string | null): Effect.Effect<void> {
+    if (session === this.session.value) return Effect.void
     return Effect.andThen(
       this.session.set(session),
       Effect.sync(() => {

@@ -29,7 +29,7 @@ import {
 } from "../service/index.ts"
 import type { ClientSeat, Instance, ServiceDirectoryShape } from "../service/index.ts"
 import { ClientView } from "./client-view.ts"
-import { notAttached, unknownMember, unknownService } from "./refusals.ts"
+import { notAttached, overloaded, unknownMember, unknownService } from "./refusals.ts"
 import { serverProtocol } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { decodeCall, decodeControl, decodeWatch, ServiceGroup, toWireError } from "./wire.ts"
@@ -45,6 +45,10 @@ export interface EndpointOptions {
   readonly detach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
   /** Deliveries that may wait for one subscription before it starts again from a snapshot. 1,024 if left out. */
   readonly queueLimit?: number
+  /** Calls that one client may have in flight; more answer `overloaded`. 1,000 if left out. */
+  readonly callLimit?: number
+  /** Subscriptions that one client may have open; more answer `overloaded`. 1,000 if left out. */
+  readonly subscriptionLimit?: number
 }
 
 export interface EndpointShape {
@@ -88,7 +92,7 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
             close: (id, reason) => connection.view.interaction({ type: "close", id, reason })
           })
           const handlers = yield* ServiceGroup.toHandlers({
-            call: (message) => connection.call(message),
+            call: connection.call,
             watch: (message) => connection.watch(message),
             control: (message) => connection.control(message)
           })
@@ -114,6 +118,7 @@ class ServedConnection {
   readonly view: ClientView
   private readonly directory: ServiceDirectoryShape
   private readonly options: EndpointOptions
+  private inFlight = 0
 
   constructor(directory: ServiceDirectoryShape, options: EndpointOptions, user: string | null) {
     this.directory = directory
@@ -130,7 +135,9 @@ class ServedConnection {
 
   // ------------------------------------------------------------------------------------------------------------- calls
 
-  call(message: unknown): Effect.Effect<JsonValue, WireError> {
+  readonly call = (message: unknown): Effect.Effect<JsonValue, WireError> => Effect.suspend(() => this.dispatch(message))
+
+  private dispatch(message: unknown): Effect.Effect<JsonValue, WireError> {
     const decoded = decodeCall(message)
     if (Exit.isFailure(decoded)) return failed(decoded.cause)
     const call = decoded.value
@@ -144,6 +151,9 @@ class ServedConnection {
     if (Exit.isFailure(payload)) {
       return Effect.fail(toWireError(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(payload))))
     }
+    const limit = this.options.callLimit ?? 1_000
+    if (this.inFlight >= limit) return Effect.fail(toWireError(overloaded(`${limit} calls in flight`)))
+    this.inFlight++
     return whileOpen(invoke(found, call.member, payload.value), found.closed).pipe(
       Effect.exit,
       Effect.flatMap((exit) => this.answer(name, method, exit)),
@@ -152,7 +162,10 @@ class ServedConnection {
         root: call.trace === undefined,
         parent: call.trace === undefined ? undefined : Tracer.externalSpan(call.trace)
       }, { captureStackTrace: false }),
-      Effect.provideService(ClientIdentity, this.identity)
+      Effect.provideService(ClientIdentity, this.identity),
+      Effect.ensuring(Effect.sync(() => {
+        this.inFlight--
+      }))
     )
   }
 
@@ -199,6 +212,8 @@ class ServedConnection {
 
   private refusal(watch: Watch): ServiceError | undefined {
     if (watch.type === "interactions") return undefined
+    const limit = this.options.subscriptionLimit ?? 1_000
+    if (this.view.subscriptions >= limit) return overloaded(`${limit} subscriptions`)
     const declared = this.directory.declared(watch.service)
     if (declared === undefined) return unknownService(watch.service)
     if (watch.type === "events" && !Object.hasOwn(declared.token.contract.events ?? {}, watch.member)) {

@@ -139,6 +139,7 @@ export class FacadeEntry {
     return Effect.useSpan(`rpc.hydrate ${this.address.service}`, (span) =>
       Effect.sync(() => {
         this.hydration = carrierOf(span)
+        this.unready()
         this.waiting()
       })).pipe(
         Effect.andThen(link.watch({ type: "states", ...this.address }, (item) => this.take(item))),

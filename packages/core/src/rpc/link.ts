@@ -31,6 +31,9 @@ export interface Link {
   readonly close: Effect.Effect<void>
 }
 
+/** As many as the far side puts into one batch, so that a batch never holds up what comes behind it. */
+const bufferedItems = 4_096
+
 export const disconnected = (): ServiceError =>
   new ServiceError({
     code: "disconnected",
@@ -66,7 +69,7 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
         Effect.catchCause(client.control(control), (cause) => Effect.fail(toServiceError(classify(cause)))),
       watch: (watch, onItem) =>
         Effect.catchCause(
-          Stream.runForEachArray(client.watch(watch), (items) => applyAll(items, onItem)),
+          Stream.runForEachArray(client.watch(watch, { streamBufferSize: bufferedItems }), (items) => applyAll(items, onItem)),
           (cause) => {
             for (const reason of cause.reasons) {
               if (reason._tag === "Fail" && reason.error instanceof ServiceError) return Effect.fail(reason.error)

@@ -15,3 +15,9 @@ export const notAttached = (session: string): ServiceError =>
     code: "unauthorized",
     message: `This connection is not attached to session "${session.slice(0, 200)}".`
   })
+
+export const overloaded = (limit: string): ServiceError =>
+  new ServiceError({
+    code: "overloaded",
+    message: `This connection has ${limit}, which is its limit; wait for some of them to end.`
+  })

@@ -150,6 +150,7 @@ class Broker implements InteractionBrokerShape {
       (client) =>
         Effect.sync(() => {
           this.clients.delete(client.id)
+          for (const [session, id] of this.preferred) if (id === client.id) this.preferred.delete(session)
           for (const open of [...this.requests.values()]) {
             open.failed.delete(client)
             if (open.shown.delete(client)) this.reconsider(open)

@@ -94,10 +94,13 @@ export class ServiceDirectory extends Context.Service<ServiceDirectory, ServiceD
   static readonly layer: Layer.Layer<ServiceDirectory> = Layer.effect(ServiceDirectory, ServiceDirectory.make)
 }
 
+/** The owner of what no plugin provides. */
+const theHost = "the host"
+
 const place = (service: string, session: string | null, key: string | null): string =>
   JSON.stringify([service, session, key])
 
-const quoted = (owner: string): string => `plugin "${owner}"`
+const quoted = (owner: string): string => owner === theHost ? owner : `plugin "${owner}"`
 
 class Directory implements ServiceDirectoryShape {
   readonly epoch = crypto.randomUUID()
@@ -112,7 +115,7 @@ class Directory implements ServiceDirectoryShape {
       Effect.suspend(() => {
         const instance: Instance = {
           token,
-          owner: placement.owner ?? "the host",
+          owner: placement.owner ?? theHost,
           session: placement.session ?? null,
           key: placement.key ?? null,
           generation: ++this.generations,
@@ -140,7 +143,7 @@ class Directory implements ServiceDirectoryShape {
   readonly provideLocal: ServiceDirectoryShape["provideLocal"] = (token, implementation, placement = {}) =>
     Effect.acquireRelease(
       Effect.suspend(() => {
-        const owner = placement.owner ?? "the host"
+        const owner = placement.owner ?? theHost
         const other = this.locals.get(token.id)?.owner ?? this.ownerOf(token.id)
         if (other !== undefined) return Effect.fail(duplicate(token.id, other, owner))
         const entry = { owner, implementation }
