@@ -10,7 +10,14 @@ const report = (name: string, count: number, run: () => void): void => {
   const start = performance.now()
   run()
   const milliseconds = performance.now() - start
-  console.log(JSON.stringify({ name, count, milliseconds: Math.round(milliseconds), perSecond: Math.round(count / milliseconds * 1_000) }))
+  console.log(
+    JSON.stringify({
+      name,
+      count,
+      milliseconds: Math.round(milliseconds),
+      perSecond: Math.round(count / milliseconds * 1_000)
+    })
+  )
 }
 
 const expectEqual = (left: unknown, right: unknown): void => {
@@ -18,7 +25,10 @@ const expectEqual = (left: unknown, right: unknown): void => {
 }
 
 report("append five characters to a nested string", 200_000, () => {
-  const base = { turn: { message: { parts: [{ type: "text", text: "" }] }, tools: [] as Array<string> }, other: { a: 1 } }
+  const base = {
+    turn: { message: { parts: [{ type: "text", text: "" }] }, tools: [] as Array<string> },
+    other: { a: 1 }
+  }
   let replica = base
   const tracked = track(base)
   let bytes = 0

@@ -30,7 +30,9 @@ describe("applying operations", () => {
 
   it("keeps the identity of a document that nothing changes", () => {
     expect(apply(base, [])).toBe(base)
-    expect(apply(base, [["set", ["a", "n"], 1], ["append", ["a", "text"], ""], ["splice", ["list"], 0, 0, []]])).toBe(base)
+    expect(apply(base, [["set", ["a", "n"], 1], ["append", ["a", "text"], ""], ["splice", ["list"], 0, 0, []]])).toBe(
+      base
+    )
   })
 
   it("never writes into the values that an operation carries", () => {
@@ -102,7 +104,12 @@ describe("operations from elsewhere", () => {
   })
 
   it("random ones are refused or give JSON, and never touch the document they are applied to", () => {
-    const segment = fc.oneof(fc.constantFrom("a", "b", "list", "__proto__", "constructor", "length"), fc.nat(4), fc.integer(), fc.string())
+    const segment = fc.oneof(
+      fc.constantFrom("a", "b", "list", "__proto__", "constructor", "length"),
+      fc.nat(4),
+      fc.integer(),
+      fc.string()
+    )
     const path = fc.oneof(fc.array(segment, { maxLength: 4 }), fc.anything())
     const value = fc.oneof(fc.jsonValue(), fc.anything())
     const operation = fc.oneof(
@@ -110,20 +117,29 @@ describe("operations from elsewhere", () => {
       fc.tuple(fc.constant("delete"), path),
       fc.tuple(fc.constant("append"), path, value),
       fc.tuple(fc.constant("truncate"), path, fc.oneof(fc.nat(4), value)),
-      fc.tuple(fc.constant("splice"), path, fc.oneof(fc.nat(4), value), fc.oneof(fc.nat(4), value), fc.oneof(fc.array(fc.jsonValue()), value)),
+      fc.tuple(
+        fc.constant("splice"),
+        path,
+        fc.oneof(fc.nat(4), value),
+        fc.oneof(fc.nat(4), value),
+        fc.oneof(fc.array(fc.jsonValue()), value)
+      ),
       fc.tuple(fc.constant("replace"), value),
       fc.anything()
     )
     const document = fc.record({ a: fc.jsonValue(), b: fc.string(), list: fc.array(fc.jsonValue(), { maxLength: 3 }) })
-    fc.assert(fc.property(document, fc.array(operation, { maxLength: 6 }), (before, operations) => {
-      const text = JSON.stringify(before)
-      const result = applyChecked(before as JsonValue, operations)
-      expect(JSON.stringify(before)).toBe(text)
-      expect(Object.keys(Object.prototype)).toEqual([])
-      if (Result.isSuccess(result)) {
-        const round: unknown = JSON.parse(JSON.stringify(result.success))
-        expect(JSON.stringify(round)).toBe(JSON.stringify(result.success))
-      }
-    }), { numRuns: 1_000 })
+    fc.assert(
+      fc.property(document, fc.array(operation, { maxLength: 6 }), (before, operations) => {
+        const text = JSON.stringify(before)
+        const result = applyChecked(before as JsonValue, operations)
+        expect(JSON.stringify(before)).toBe(text)
+        expect(Object.keys(Object.prototype)).toEqual([])
+        if (Result.isSuccess(result)) {
+          const round: unknown = JSON.parse(JSON.stringify(result.success))
+          expect(JSON.stringify(round)).toBe(JSON.stringify(result.success))
+        }
+      }),
+      { numRuns: 1_000 }
+    )
   })
 })

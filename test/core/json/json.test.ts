@@ -1,4 +1,4 @@
-import { copyJson, decodeJson, formatPath, isJsonValue, JsonValue, NotJson, toJson } from "@bezel/core/json"
+import { copyJson, decodeJson, formatPath, isJsonValue, JsonValue, type NotJson, toJson } from "@bezel/core/json"
 import { Result, Schema } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -18,6 +18,8 @@ const nested = (depth: number): unknown => {
 describe("strict JSON", () => {
   const cycle: { self?: unknown } = {}
   cycle.self = cycle
+  const holed = [1]
+  holed[2] = 2
 
   const refused: ReadonlyArray<readonly [what: string, value: unknown, path: ReadonlyArray<string | number>]> = [
     ["undefined", { a: { b: undefined } }, ["a", "b"]],
@@ -31,8 +33,14 @@ describe("strict JSON", () => {
     ["a map", { m: new Map() }, ["m"]],
     ["an instance", { e: new Error("x") }, ["e"]],
     ["a cycle", { c: cycle }, ["c", "self"]],
-    ["a hole in an array", { a: [1, , 2] }, ["a", 1]],
-    ["an accessor", { o: { get x() { return 1 } } }, ["o", "x"]]
+    ["a hole in an array", { a: holed }, ["a", 1]],
+    ["an accessor", {
+      o: {
+        get x() {
+          return 1
+        }
+      }
+    }, ["o", "x"]]
   ]
 
   it.each(refused)("refuses %s and names its path", (_, value, path) => {
@@ -80,7 +88,9 @@ describe("strict JSON", () => {
   it("is a schema too", () => {
     expect(Schema.decodeUnknownSync(JsonValue)({ a: [1] })).toEqual({ a: [1] })
     expect(() => Schema.decodeUnknownSync(JsonValue)({ a: undefined })).toThrow(/a JSON value/)
-    expect(Schema.toJsonSchemaDocument(Schema.Struct({ any: JsonValue })).schema).toMatchObject({ properties: { any: {} } })
+    expect(Schema.toJsonSchemaDocument(Schema.Struct({ any: JsonValue })).schema).toMatchObject({
+      properties: { any: {} }
+    })
   })
 })
 

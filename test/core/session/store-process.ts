@@ -15,6 +15,8 @@ await Effect.runPromise(
       yield* store.rename(parentID, `${process.pid} ${index}`)
     }
   }).pipe(
-    Effect.provide(SessionStore.layer({ directory, version: "test" }).pipe(Layer.provideMerge(SessionStorage.layer({ directory }))))
+    Effect.provide(
+      SessionStore.layer({ directory, version: "test" }).pipe(Layer.provideMerge(SessionStorage.layer({ directory })))
+    )
   )
 )

@@ -1,7 +1,7 @@
 /** What every storage backend must do, from outside. Each backend's test runs this text over itself. */
-import { describe, expect, it } from "@effect/vitest"
 import type { JsonValue, Operation } from "@bezel/core/json"
 import type { Storage, StorageError, StorageReader } from "@bezel/core/storage"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import * as fc from "fast-check"
 import { batch, entry, input, task } from "./batches.ts"
@@ -13,9 +13,10 @@ export interface Backend {
 }
 
 /** Texts that a careless encoding loses. */
-const awkward = "line\u2028para\u2029nel\u0085 cr\r\nlf\n nul\0 lone \ud800 and \udc00 pair \ud83d\ude00 quote\" \\"
+const awkward = 'line\u2028para\u2029nel\u0085 cr\r\nlf\n nul\0 lone \ud800 and \udc00 pair \ud83d\ude00 quote" \\'
 
-const ids = (records: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<string> => records.map((record) => record.id)
+const ids = (records: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<string> =>
+  records.map((record) => record.id)
 
 export const storageConformance = (name: string, backend: Effect.Effect<Backend, never, Scope.Scope>): void => {
   const check = <E>(title: string, body: (backend: Backend) => Effect.Effect<void, E, Scope.Scope>): void => {
@@ -43,26 +44,34 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         expect(yield* storage.history(0, 10)).toEqual([])
       }))
 
-    check("gives each commit the next sequence, and keeps everything for whoever opens it again", (backend) =>
-      Effect.gen(function*() {
-        const conversation = { id: "c1", parent: null, owner: null, createdAt: 5 }
-        const one = entry(1, { data: { a: [1, null, true] }, model: [{ role: "user", content: [{ type: "text", text: "hello" }] }] })
-        yield* Effect.scoped(Effect.gen(function*() {
+    check(
+      "gives each commit the next sequence, and keeps everything for whoever opens it again",
+      (backend) =>
+        Effect.gen(function*() {
+          const conversation = { id: "c1", parent: null, owner: null, createdAt: 5 }
+          const one = entry(1, {
+            data: { a: [1, null, true] },
+            model: [{ role: "user", content: [{ type: "text", text: "hello" }] }]
+          })
+          yield* Effect.scoped(Effect.gen(function*() {
+            const storage = yield* backend.write
+            expect(yield* storage.commit(batch({ conversations: [conversation], entries: [one], nextID: 2 }))).toBe(1)
+            expect(
+              yield* storage.commit(batch({ tasks: [task(2)], inputs: [input(3, { requestID: "r1" })], nextID: 4 }))
+            ).toBe(2)
+          }))
           const storage = yield* backend.write
-          expect(yield* storage.commit(batch({ conversations: [conversation], entries: [one], nextID: 2 }))).toBe(1)
-          expect(yield* storage.commit(batch({ tasks: [task(2)], inputs: [input(3, { requestID: "r1" })], nextID: 4 }))).toBe(2)
-        }))
-        const storage = yield* backend.write
-        expect(yield* storage.sequence).toBe(2)
-        expect(yield* storage.nextID).toBe(4)
-        expect(yield* storage.conversations).toEqual([conversation])
-        expect(yield* storage.conversation("c1")).toEqual(conversation)
-        expect(yield* storage.entry("e1")).toEqual(one)
-        expect(yield* storage.sequenceOf("e1")).toBe(1)
-        expect(yield* storage.task("t2")).toEqual(task(2))
-        expect(yield* storage.inputByRequest("r1")).toEqual(input(3, { requestID: "r1" }))
-        expect(yield* storage.commit(batch({ entries: [entry(4)], nextID: 5 }))).toBe(3)
-      }))
+          expect(yield* storage.sequence).toBe(2)
+          expect(yield* storage.nextID).toBe(4)
+          expect(yield* storage.conversations).toEqual([conversation])
+          expect(yield* storage.conversation("c1")).toEqual(conversation)
+          expect(yield* storage.entry("e1")).toEqual(one)
+          expect(yield* storage.sequenceOf("e1")).toBe(1)
+          expect(yield* storage.task("t2")).toEqual(task(2))
+          expect(yield* storage.inputByRequest("r1")).toEqual(input(3, { requestID: "r1" }))
+          expect(yield* storage.commit(batch({ entries: [entry(4)], nextID: 5 }))).toBe(3)
+        })
+    )
 
     check("never lowers the next id", (backend) =>
       Effect.gen(function*() {
@@ -76,7 +85,14 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
       Effect.gen(function*() {
         const storage = yield* backend.write
         yield* storage.commit(batch({
-          entries: [entry(1), entry(2, { kind: "tool" }), entry(3, { conversation: "c2" }), entry(5, { head: { after: null } }), entry(6, { kind: "tool" }), entry(9)]
+          entries: [
+            entry(1),
+            entry(2, { kind: "tool" }),
+            entry(3, { conversation: "c2" }),
+            entry(5, { head: { after: null } }),
+            entry(6, { kind: "tool" }),
+            entry(9)
+          ]
         }))
         const scan = (parts: object) => Effect.map(storage.entries({ conversation: "c1", ...parts }), ids)
         expect(yield* scan({})).toEqual(["e1", "e2", "e5", "e6", "e9"])
@@ -91,18 +107,31 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         expect(ids(yield* storage.entries({ conversation: "c2" }))).toEqual(["e3"])
       }))
 
-    check("replaces tasks and inputs whole, and lists those that are live by ordinal", (backend) =>
-      Effect.gen(function*() {
-        const storage = yield* backend.write
-        yield* storage.commit(batch({ tasks: [task(5), task(2, { status: "running" }), task(3)], inputs: [input(7), input(4, { requestID: "r" })] }))
-        yield* storage.commit(batch({ tasks: [task(3, { status: "completed", result: 1 })], inputs: [input(4, { requestID: "r", status: "done", answer: "e9" })] }))
-        expect(ids(yield* storage.liveTasks)).toEqual(["t2", "t5"])
-        expect(ids(yield* storage.liveInputs)).toEqual(["i7"])
-        expect(yield* storage.task("t3")).toEqual(task(3, { status: "completed", result: 1 }))
-        expect((yield* storage.inputByRequest("r"))?.status).toBe("done")
-        yield* storage.commit(batch({ inputs: [input(7, { status: "placed" })] }))
-        expect(ids(yield* storage.liveInputs)).toEqual(["i7"])
-      }))
+    check(
+      "replaces tasks and inputs whole, and lists those that are live by ordinal",
+      (backend) =>
+        Effect.gen(function*() {
+          const storage = yield* backend.write
+          yield* storage.commit(
+            batch({
+              tasks: [task(5), task(2, { status: "running" }), task(3)],
+              inputs: [input(7), input(4, { requestID: "r" })]
+            })
+          )
+          yield* storage.commit(
+            batch({
+              tasks: [task(3, { status: "completed", result: 1 })],
+              inputs: [input(4, { requestID: "r", status: "done", answer: "e9" })]
+            })
+          )
+          expect(ids(yield* storage.liveTasks)).toEqual(["t2", "t5"])
+          expect(ids(yield* storage.liveInputs)).toEqual(["i7"])
+          expect(yield* storage.task("t3")).toEqual(task(3, { status: "completed", result: 1 }))
+          expect((yield* storage.inputByRequest("r"))?.status).toBe("done")
+          yield* storage.commit(batch({ inputs: [input(7, { status: "placed" })] }))
+          expect(ids(yield* storage.liveInputs)).toEqual(["i7"])
+        })
+    )
 
     check("refuses to change an entry, stores nothing of that batch, and goes on", (backend) =>
       Effect.gen(function*() {
@@ -116,7 +145,9 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
           nextID: 9
         })
         expect((yield* Effect.flip(storage.commit(bad))).message).toMatch(/e1 .*never change/)
-        expect((yield* Effect.flip(storage.commit(batch({ entries: [entry(1, { id: "other" })] })))).message).toMatch(/ordinal 1/)
+        expect((yield* Effect.flip(storage.commit(batch({ entries: [entry(1, { id: "other" })] })))).message).toMatch(
+          /ordinal 1/
+        )
         expect(yield* storage.sequence).toBe(1)
         expect(yield* storage.nextID).toBe(2)
         expect(ids(yield* storage.entries({ conversation: "c1" }))).toEqual(["e1"])
@@ -136,28 +167,41 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         expect(yield* storage.input("i2")).toBeNull()
       }))
 
-    check("keeps every text byte-exact, and tells request ids with lone surrogates apart", (backend) =>
-      Effect.gen(function*() {
-        yield* Effect.scoped(Effect.gen(function*() {
-          const storage = yield* backend.write
-          yield* storage.commit(batch({
-            entries: [entry(1, { kind: awkward, data: { [awkward]: awkward }, model: [{ role: "user", content: [{ type: "text", text: awkward }] }] })],
-            inputs: [input(2, { requestID: "\ud800" }), input(3, { requestID: "\ud801" }), input(4, { requestID: awkward })],
-            documents: [{ document: awkward, base: awkward, retained: true }],
-            events: [awkward]
+    check(
+      "keeps every text byte-exact, and tells request ids with lone surrogates apart",
+      (backend) =>
+        Effect.gen(function*() {
+          yield* Effect.scoped(Effect.gen(function*() {
+            const storage = yield* backend.write
+            yield* storage.commit(batch({
+              entries: [
+                entry(1, {
+                  kind: awkward,
+                  data: { [awkward]: awkward },
+                  model: [{ role: "user", content: [{ type: "text", text: awkward }] }]
+                })
+              ],
+              inputs: [
+                input(2, { requestID: "\ud800" }),
+                input(3, { requestID: "\ud801" }),
+                input(4, { requestID: awkward })
+              ],
+              documents: [{ document: awkward, base: awkward, retained: true }],
+              events: [awkward]
+            }))
           }))
-        }))
-        const storage = yield* backend.write
-        const stored = yield* storage.entry("e1")
-        expect(stored?.data).toEqual({ [awkward]: awkward })
-        expect(stored?.model).toEqual([{ role: "user", content: [{ type: "text", text: awkward }] }])
-        expect(ids(yield* storage.entries({ conversation: "c1", kind: awkward }))).toEqual(["e1"])
-        expect((yield* storage.inputByRequest("\ud800"))?.id).toBe("i2")
-        expect((yield* storage.inputByRequest("\ud801"))?.id).toBe("i3")
-        expect((yield* storage.inputByRequest(awkward))?.id).toBe("i4")
-        expect(yield* storage.document(awkward)).toBe(awkward)
-        expect((yield* storage.history(0, 1))[0]?.events).toEqual([awkward])
-      }))
+          const storage = yield* backend.write
+          const stored = yield* storage.entry("e1")
+          expect(stored?.data).toEqual({ [awkward]: awkward })
+          expect(stored?.model).toEqual([{ role: "user", content: [{ type: "text", text: awkward }] }])
+          expect(ids(yield* storage.entries({ conversation: "c1", kind: awkward }))).toEqual(["e1"])
+          expect((yield* storage.inputByRequest("\ud800"))?.id).toBe("i2")
+          expect((yield* storage.inputByRequest("\ud801"))?.id).toBe("i3")
+          expect((yield* storage.inputByRequest(awkward))?.id).toBe("i4")
+          expect(yield* storage.document(awkward)).toBe(awkward)
+          expect((yield* storage.history(0, 1))[0]?.events).toEqual([awkward])
+        })
+    )
 
     check("keeps an entry of 1.7 MB", (backend) =>
       Effect.gen(function*() {
@@ -172,7 +216,13 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
       Effect.gen(function*() {
         const storage = yield* backend.write
         const data: { list: Array<JsonValue> } = { list: [1] }
-        yield* storage.commit(batch({ entries: [entry(1, { data })], documents: [{ document: "d", base: data, retained: false }], events: [data] }))
+        yield* storage.commit(
+          batch({
+            entries: [entry(1, { data })],
+            documents: [{ document: "d", base: data, retained: false }],
+            events: [data]
+          })
+        )
         data.list.push(2)
         expect((yield* storage.entry("e1"))?.data).toEqual({ list: [1] })
         expect((yield* storage.history(0, 1))[0]?.events).toEqual([{ list: [1] }])
@@ -181,7 +231,9 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
     check("applies changes of a document in order, several in one batch too", (backend) =>
       Effect.gen(function*() {
         const storage = yield* backend.write
-        yield* storage.commit(batch({ documents: [{ document: "d", base: { a: 1 }, operations: [["set", ["b"], 2]], retained: false }] }))
+        yield* storage.commit(
+          batch({ documents: [{ document: "d", base: { a: 1 }, operations: [["set", ["b"], 2]], retained: false }] })
+        )
         expect(yield* storage.document("d")).toEqual({ a: 1, b: 2 })
         yield* storage.commit(batch({
           documents: [
@@ -192,23 +244,39 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         }))
         expect(yield* storage.document("d")).toEqual({ a: 5 })
         expect(yield* storage.document("other")).toEqual([1])
-        yield* storage.commit(batch({ documents: [{ document: "d", operations: [["set", ["a"], 6]], retained: false }, { document: "d", base: "new", retained: false }] }))
+        yield* storage.commit(
+          batch({
+            documents: [{ document: "d", operations: [["set", ["a"], 6]], retained: false }, {
+              document: "d",
+              base: "new",
+              retained: false
+            }]
+          })
+        )
         expect(yield* storage.document("d")).toBe("new")
         yield* storage.commit(batch({ documents: [{ document: "d", base: null, retained: false }] }))
         expect(yield* storage.document("d")).toBeNull()
       }))
 
-    check("refuses operations that do not fit their document, and stores nothing of that batch", (backend) =>
-      Effect.gen(function*() {
-        const storage = yield* backend.write
-        yield* storage.commit(batch({ documents: [{ document: "d", base: { a: 1 }, retained: false }] }))
-        const bad = batch({ entries: [entry(1)], documents: [{ document: "d", operations: [["set", ["a"], 2], ["append", ["a"], "x"]], retained: false }] })
-        expect((yield* Effect.flip(storage.commit(bad))).message).toMatch(/document "d".*only a string/)
-        expect(yield* storage.document("d")).toEqual({ a: 1 })
-        expect(yield* storage.entry("e1")).toBeNull()
-        yield* storage.commit(batch({ documents: [{ document: "d", operations: [["set", ["a"], 3]], retained: false }] }))
-        expect(yield* storage.document("d")).toEqual({ a: 3 })
-      }))
+    check(
+      "refuses operations that do not fit their document, and stores nothing of that batch",
+      (backend) =>
+        Effect.gen(function*() {
+          const storage = yield* backend.write
+          yield* storage.commit(batch({ documents: [{ document: "d", base: { a: 1 }, retained: false }] }))
+          const bad = batch({
+            entries: [entry(1)],
+            documents: [{ document: "d", operations: [["set", ["a"], 2], ["append", ["a"], "x"]], retained: false }]
+          })
+          expect((yield* Effect.flip(storage.commit(bad))).message).toMatch(/document "d".*only a string/)
+          expect(yield* storage.document("d")).toEqual({ a: 1 })
+          expect(yield* storage.entry("e1")).toBeNull()
+          yield* storage.commit(
+            batch({ documents: [{ document: "d", operations: [["set", ["a"], 3]], retained: false }] })
+          )
+          expect(yield* storage.document("d")).toEqual({ a: 3 })
+        })
+    )
 
     check("reads a retained document as of any commit", (backend) =>
       Effect.gen(function*() {
@@ -218,7 +286,15 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         yield* storage.commit(batch({ documents: [{ document: "d", base: { n: 2, text: "" }, retained: true }] }))
         for (let sequence = 3; sequence <= 30; sequence++) {
           const operations: ReadonlyArray<Operation> = [["set", ["n"], sequence], ["append", ["text"], text]]
-          yield* storage.commit(batch({ documents: [{ document: "d", ...sequence === 20 ? { base: { n: 20, text: "" } } : { operations }, retained: true }] }))
+          yield* storage.commit(
+            batch({
+              documents: [{
+                document: "d",
+                ...sequence === 20 ? { base: { n: 20, text: "" } } : { operations },
+                retained: true
+              }]
+            })
+          )
         }
         expect(yield* storage.documentAt("d", 1)).toBeNull()
         for (let sequence = 2; sequence <= 30; sequence++) {
@@ -239,19 +315,34 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         expect(yield* storage.documentAt("d", 3)).toBe(2)
       }))
 
-    check("streams ten thousand frames into a document, and reads it back from a fresh opening", (backend) =>
-      Effect.gen(function*() {
-        yield* Effect.scoped(Effect.gen(function*() {
+    check(
+      "streams ten thousand frames into a document, and reads it back from a fresh opening",
+      (backend) =>
+        Effect.gen(function*() {
+          yield* Effect.scoped(Effect.gen(function*() {
+            const storage = yield* backend.write
+            yield* storage.commit(
+              batch({ documents: [{ document: "d", base: { parts: [{ text: "" }] }, retained: false }] })
+            )
+            for (let index = 0; index < 10_000; index++) {
+              yield* storage.commit(
+                batch({
+                  documents: [{
+                    document: "d",
+                    operations: [["append", ["parts", 0, "text"], `frame${index % 10}`]],
+                    retained: false
+                  }]
+                })
+              )
+            }
+          }))
           const storage = yield* backend.write
-          yield* storage.commit(batch({ documents: [{ document: "d", base: { parts: [{ text: "" }] }, retained: false }] }))
-          for (let index = 0; index < 10_000; index++) {
-            yield* storage.commit(batch({ documents: [{ document: "d", operations: [["append", ["parts", 0, "text"], `frame${index % 10}`]], retained: false }] }))
-          }
-        }))
-        const storage = yield* backend.write
-        expect(yield* storage.sequence).toBe(10_001)
-        expect(yield* storage.document("d")).toEqual({ parts: [{ text: Array.from({ length: 10_000 }, (_, index) => `frame${index % 10}`).join("") }] })
-      }))
+          expect(yield* storage.sequence).toBe(10_001)
+          expect(yield* storage.document("d")).toEqual({
+            parts: [{ text: Array.from({ length: 10_000 }, (_, index) => `frame${index % 10}`).join("") }]
+          })
+        })
+    )
 
     check("shows the history of commits that have events, from a sequence on", (backend) =>
       Effect.gen(function*() {
@@ -269,22 +360,35 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         expect(yield* storage.history(4, 10)).toEqual([])
       }))
 
-    check("keeps the order of entries that were written in one millisecond, or by a clock that went back", (backend) =>
-      Effect.gen(function*() {
-        const storage = yield* backend.write
-        yield* storage.commit(batch({ entries: Array.from({ length: 1_000 }, (_, index) => entry(index + 1, { createdAt: 7 })) }))
-        yield* storage.commit(batch({ entries: [entry(1_001, { createdAt: -600_000 })] }))
-        const found = yield* storage.entries({ conversation: "c1" })
-        expect(found.map((item) => item.ordinal)).toEqual(Array.from({ length: 1_001 }, (_, index) => index + 1))
-      }))
+    check(
+      "keeps the order of entries that were written in one millisecond, or by a clock that went back",
+      (backend) =>
+        Effect.gen(function*() {
+          const storage = yield* backend.write
+          yield* storage.commit(
+            batch({ entries: Array.from({ length: 1_000 }, (_, index) => entry(index + 1, { createdAt: 7 })) })
+          )
+          yield* storage.commit(batch({ entries: [entry(1_001, { createdAt: -600_000 })] }))
+          const found = yield* storage.entries({ conversation: "c1" })
+          expect(found.map((item) => item.ordinal)).toEqual(Array.from({ length: 1_001 }, (_, index) => index + 1))
+        })
+    )
 
     check("lets a reader see whole commits beside the writer, at once", (backend) =>
       Effect.gen(function*() {
         const storage = yield* backend.write
-        yield* storage.commit(batch({ entries: [entry(1)], documents: [{ document: "d", base: { n: 1 }, retained: false }], nextID: 2 }))
+        yield* storage.commit(
+          batch({ entries: [entry(1)], documents: [{ document: "d", base: { n: 1 }, retained: false }], nextID: 2 })
+        )
         const reader = yield* backend.read
         expect(yield* reader.sequence).toBe(1)
-        yield* storage.commit(batch({ entries: [entry(2)], documents: [{ document: "d", operations: [["set", ["n"], 2]], retained: false }], nextID: 3 }))
+        yield* storage.commit(
+          batch({
+            entries: [entry(2)],
+            documents: [{ document: "d", operations: [["set", ["n"], 2]], retained: false }],
+            nextID: 3
+          })
+        )
         expect(yield* reader.sequence).toBe(2)
         expect(yield* reader.nextID).toBe(3)
         expect(ids(yield* reader.entries({ conversation: "c1" }))).toEqual(["e1", "e2"])
@@ -309,7 +413,9 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
               documents: changes.map(({ base, document, retained, text }) => {
                 const value: JsonValue = base === undefined ? { text } : JSON.parse(JSON.stringify(base))
                 expected.set(document, value)
-                return base === undefined ? { document, operations: [["replace", value]], retained } : { document, base: value, retained }
+                return base === undefined
+                  ? { document, operations: [["replace", value]], retained }
+                  : { document, base: value, retained }
               })
             }))
           }

@@ -11,7 +11,8 @@ import { batch, entry } from "./batches.ts"
 
 const [, , mode = "", directory = "", sessionID = ""] = process.argv
 
-const say = (value: unknown): Effect.Effect<void> => Effect.sync(() => void process.stdout.write(`${JSON.stringify(value)}\n`))
+const say = (value: unknown): Effect.Effect<void> =>
+  Effect.sync(() => void process.stdout.write(`${JSON.stringify(value)}\n`))
 
 const serve = (storage: Storage) =>
   Effect.gen(function*() {
@@ -35,7 +36,9 @@ const stream = (storage: Storage) =>
         documents: [{
           document: "d",
           retained: true,
-          ...next === 1 ? { base: { entries: ["e1"] } } : { operations: [["splice", ["entries"], next - 1, 0, [`e${next}`]]] }
+          ...next === 1
+            ? { base: { entries: ["e1"] } }
+            : { operations: [["splice", ["entries"], next - 1, 0, [`e${next}`]]] }
         }],
         events: [next],
         nextID: next + 1

@@ -15,7 +15,10 @@ const temporaryFolder = Effect.acquireRelease(
 
 const file = Effect.map(temporaryFolder, (folder) => path.join(folder, "session.db"))
 
-storageConformance("SQLite storage", Effect.map(file, (path) => ({ write: openSqlite(path), read: openSqliteReader(path) })))
+storageConformance(
+  "SQLite storage",
+  Effect.map(file, (path) => ({ write: openSqlite(path), read: openSqliteReader(path) }))
+)
 
 storageConformance(
   "SQLite storage that survives power loss",
@@ -44,12 +47,16 @@ describe("a session's file", () => {
   it.effect("of a newer Bezel is refused by name, for writing and for reading", () =>
     withFile((path) =>
       Effect.gen(function*() {
-        yield* Effect.scoped(Effect.flatMap(openSqlite(path), (storage) => storage.commit(batch({ entries: [entry(1)] }))))
+        yield* Effect.scoped(
+          Effect.flatMap(openSqlite(path), (storage) => storage.commit(batch({ entries: [entry(1)] })))
+        )
         raw(path, "PRAGMA user_version = 7")
         for (const opened of [openSqlite(path), openSqliteReader(path)]) {
           const error = yield* Effect.flip(Effect.scoped(opened))
           expect(error.kind).toBe("newer_version")
-          expect(error.message).toMatch(/session\.db: this file has format 7, and this Bezel reads up to 1; upgrade Bezel/)
+          expect(error.message).toMatch(
+            /session\.db: this file has format 7, and this Bezel reads up to 1; upgrade Bezel/
+          )
         }
       })
     ))
@@ -93,7 +100,8 @@ describe("a session's file", () => {
         yield* Effect.scoped(Effect.gen(function*() {
           const storage = yield* openSqlite(path, { maxPages: 60 })
           let failure: StorageError | undefined
-          for (let ordinal = 1; failure === undefined && ordinal < 200; ordinal++) {
+          for (let ordinal = 1; ordinal < 200; ordinal++) {
+            if (failure !== undefined) break
             const filled = batch({
               entries: [entry(ordinal, { data: "x".repeat(5_000) })],
               documents: [{ document: "d", base: ordinal, retained: false }],
@@ -122,7 +130,8 @@ describe("a session's file", () => {
   it.effect("with a damaged record tells which, and reads the others", () =>
     withFile((path) =>
       Effect.gen(function*() {
-        yield* Effect.scoped(Effect.flatMap(openSqlite(path), (storage) => storage.commit(batch({ entries: [entry(1), entry(2), entry(3)] }))))
+        yield* Effect.scoped(Effect.flatMap(openSqlite(path), (storage) =>
+          storage.commit(batch({ entries: [entry(1), entry(2), entry(3)] }))))
         raw(path, "UPDATE entries SET record = substr(record, 1, 20) WHERE ordinal = 2")
         yield* Effect.scoped(Effect.gen(function*() {
           const reader = yield* openSqliteReader(path)
@@ -142,7 +151,9 @@ describe("a session's file", () => {
           const storage = yield* openSqlite(path)
           yield* storage.commit(batch({ documents: [{ document: "d", base: { n: 0 }, retained: false }] }))
           for (let index = 1; index <= 20_000; index++) {
-            yield* storage.commit(batch({ documents: [{ document: "d", operations: [["set", ["n"], index]], retained: false }] }))
+            yield* storage.commit(
+              batch({ documents: [{ document: "d", operations: [["set", ["n"], index]], retained: false }] })
+            )
           }
         }))
         const database = new DatabaseSync(path, { readOnly: true })
@@ -170,7 +181,12 @@ describe("a session's file", () => {
           Effect.scoped(Effect.gen(function*() {
             const storage = yield* openSqlite(path)
             for (let ordinal = from; ordinal < to; ordinal += 1_000) {
-              yield* storage.commit(batch({ entries: Array.from({ length: Math.min(1_000, to - ordinal) }, (_, index) => entry(ordinal + index, { data: "some text" })) }))
+              yield* storage.commit(batch({
+                entries: Array.from(
+                  { length: Math.min(1_000, to - ordinal) },
+                  (_, index) => entry(ordinal + index, { data: "some text" })
+                )
+              }))
             }
           }))
         yield* fill(1, 101)

@@ -50,7 +50,11 @@ class Application {
   }
 
   fail(path: Path, problem: string): never {
-    throw new OperationError({ message: `operation ${this.index} at ${formatPath(path)}: ${problem}`, path: [...path], index: this.index })
+    throw new OperationError({
+      message: `operation ${this.index} at ${formatPath(path)}: ${problem}`,
+      path: [...path],
+      index: this.index
+    })
   }
 
   own(value: JsonValue, path: Path, length: number): MutableObject | MutableArray {
@@ -72,7 +76,10 @@ class Application {
           const value: JsonValue | undefined = container[segment]
           if (value !== undefined) return value
         }
-        return this.fail(path, `${formatPath(path.slice(0, depth + 1))} is not an element of an array of ${container.length}`)
+        return this.fail(
+          path,
+          `${formatPath(path.slice(0, depth + 1))} is not an element of an array of ${container.length}`
+        )
       }
       if (typeof segment === "string" && segment !== "__proto__" && Object.hasOwn(container, segment)) {
         const value = (container as MutableObject)[segment]
@@ -159,7 +166,7 @@ class Application {
     }
     if (count === 0 && items.length === 0) return
     const array = this.open(path, path.length) as MutableArray
-    if (at === array.length) for (const item of items) array.push(item)
+    if (at === array.length) { for (const item of items) array.push(item) }
     else if (items.length < 10_000) array.splice(at, count, ...items)
     else this.write(path, [...array.slice(0, at), ...items, ...array.slice(at + count)])
   }
@@ -214,7 +221,11 @@ const decodePath = (value: unknown, index: number): Path => {
       if (segment === "__proto__") throw malformed(index, "`__proto__` cannot be part of a path", path)
       path.push(segment)
     } else if (typeof segment === "number" && Number.isSafeInteger(segment) && segment >= 0) path.push(segment)
-    else throw malformed(index, `${JSON.stringify(segment) ?? typeof segment} after ${formatPath(path)} is not a path segment`, path)
+    else {throw malformed(
+        index,
+        `${JSON.stringify(segment) ?? typeof segment} after ${formatPath(path)} is not a path segment`,
+        path
+      )}
   }
   return path
 }
@@ -224,14 +235,24 @@ const decodeCount = (value: unknown, index: number, path: Path, what: string): n
   throw malformed(index, `${what} at ${formatPath(path)} is not a whole number of at least 0`, path)
 }
 
-const members: { readonly [name in Operation[0]]: number } = { set: 3, delete: 2, append: 3, truncate: 3, splice: 5, replace: 2 }
+const members: { readonly [name in Operation[0]]: number } = {
+  set: 3,
+  delete: 2,
+  append: 3,
+  truncate: 3,
+  splice: 5,
+  replace: 2
+}
 
 const decodeOperation = (value: unknown, index: number): Operation => {
   if (!Array.isArray(value)) throw malformed(index, "it is not an array")
   const parts: ReadonlyArray<unknown> = value
   const name = parts[0]
   if (typeof name !== "string" || !Object.hasOwn(members, name)) {
-    throw malformed(index, `${typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : typeof name} is not the name of an operation`)
+    throw malformed(
+      index,
+      `${typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : typeof name} is not the name of an operation`
+    )
   }
   if (parts.length !== members[name as Operation[0]]) {
     throw malformed(index, `\`${name}\` has ${members[name as Operation[0]]} members, not ${parts.length}`)
@@ -242,14 +263,22 @@ const decodeOperation = (value: unknown, index: number): Operation => {
     case "set":
       return ["set", path, copyJson(parts[2], path)]
     case "append":
-      if (typeof parts[2] !== "string") throw malformed(index, `the text to append at ${formatPath(path)} is not a string`, path)
+      if (typeof parts[2] !== "string") {
+        throw malformed(index, `the text to append at ${formatPath(path)} is not a string`, path)
+      }
       return ["append", path, parts[2]]
     case "truncate":
       return ["truncate", path, decodeCount(parts[2], index, path, "the count")]
     case "splice": {
       const items = copyJson(parts[4], path)
       if (!Array.isArray(items)) throw malformed(index, `what to insert at ${formatPath(path)} is not an array`, path)
-      return ["splice", path, decodeCount(parts[2], index, path, "the index"), decodeCount(parts[3], index, path, "the count"), items]
+      return [
+        "splice",
+        path,
+        decodeCount(parts[2], index, path, "the index"),
+        decodeCount(parts[3], index, path, "the count"),
+        items
+      ]
     }
     default:
       return ["delete", path]

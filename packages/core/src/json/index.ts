@@ -1,3 +1,3 @@
-export * from "./json.ts"
 export * from "./delta.ts"
 export * from "./draft.ts"
+export * from "./json.ts"

@@ -39,8 +39,9 @@ export const formatPath = (path: Path): string => {
   let text = ""
   for (const segment of shown) {
     if (typeof segment === "number") text += `[${segment}]`
-    else if (!plainKey.test(segment)) text += `[${JSON.stringify(segment.length > 80 ? segment.slice(0, 80) : segment)}]`
-    else text += text === "" ? segment : `.${segment}`
+    else if (!plainKey.test(segment)) {
+      text += `[${JSON.stringify(segment.length > 80 ? segment.slice(0, 80) : segment)}]`
+    } else text += text === "" ? segment : `.${segment}`
   }
   return shown === path ? text : `${text}…`
 }
@@ -53,7 +54,9 @@ const describe = (value: unknown): string => {
       return String(value)
     case "object": {
       const name: unknown = value?.constructor?.name
-      return typeof name === "string" && name !== "" ? `an instance of ${name}` : "an object with a prototype of its own"
+      return typeof name === "string" && name !== ""
+        ? `an instance of ${name}`
+        : "an object with a prototype of its own"
     }
     default:
       return `a ${typeof value}`
@@ -104,18 +107,21 @@ class Copier {
   enter(value: object): void {
     if (this.open.includes(value)) throw refuse(this.path, "a reference to a container of itself")
     if (this.open.length >= maxDepth) {
-      throw new NotJson({ message: `${formatPath(this.path)} is nested deeper than ${maxDepth} levels`, path: [...this.path] })
+      throw new NotJson({
+        message: `${formatPath(this.path)} is nested deeper than ${maxDepth} levels`,
+        path: [...this.path]
+      })
     }
     this.open.push(value)
   }
 
   array(value: ReadonlyArray<unknown>): JsonArray {
     this.enter(value)
-    const copy: Array<JsonValue> = new Array(value.length)
+    const copy: Array<JsonValue> = []
     for (let index = 0; index < value.length; index++) {
       this.path.push(index)
       if (!Object.hasOwn(value, index)) throw refuse(this.path, "a hole in an array")
-      copy[index] = this.copy(value[index])
+      copy.push(this.copy(value[index]))
       this.path.pop()
     }
     this.open.pop()
@@ -180,7 +186,9 @@ const isJson = (value: unknown, depth: number): value is JsonValue => {
   if (!isPlainObject(value)) return false
   for (const key of Reflect.ownKeys(value)) {
     const property = Object.getOwnPropertyDescriptor(value, key)
-    if (typeof key === "symbol" || property === undefined || !("value" in property) || property.enumerable !== true) return false
+    if (typeof key === "symbol" || property === undefined || !("value" in property) || property.enumerable !== true) {
+      return false
+    }
     if (!isJson(property.value, depth + 1)) return false
   }
   return true

@@ -75,7 +75,8 @@ export class Catalogue {
     try {
       return { id, position, record: decodeRecord(row.record) }
     } catch {
-      const message = `${this.path}: the record of session ${id} cannot be read back; remove that session, or restore the file from a backup`
+      const message =
+        `${this.path}: the record of session ${id} cannot be read back; remove that session, or restore the file from a backup`
       return { id, position, record: new StorageError({ kind: "corrupt", message, path: this.path }) }
     }
   }
@@ -113,7 +114,11 @@ export class Catalogue {
   }
 
   /** Changes a record by what is in the file now, whoever wrote it. `null` when there is none. */
-  update(id: string, options: { readonly active: boolean }, change: (record: SessionRecord) => SessionRecord): SessionRecord | null {
+  update(
+    id: string,
+    options: { readonly active: boolean },
+    change: (record: SessionRecord) => SessionRecord
+  ): SessionRecord | null {
     return this.#database.transaction(() => {
       const row = this.#database.get("SELECT id, position, record FROM sessions WHERE id = ?", id)
       if (row === undefined) return null
@@ -158,7 +163,11 @@ export class Catalogue {
     if (filter.archived !== undefined) where("archived = ?", filter.archived ? 1 : 0)
     if (filter.before !== undefined) where("position < ?", filter.before)
     const condition = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`
-    return this.#database.all(`SELECT id, position, record FROM sessions ${condition} ORDER BY position DESC LIMIT ?`, ...values, filter.limit)
+    return this.#database.all(
+      `SELECT id, position, record FROM sessions ${condition} ORDER BY position DESC LIMIT ?`,
+      ...values,
+      filter.limit
+    )
       .map((row) => this.#decode(row))
   }
 

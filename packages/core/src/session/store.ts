@@ -100,11 +100,23 @@ export interface SessionStoreShape {
     limit?: number
   ) => Effect.Effect<ReadonlyArray<HistoryItem>, UnknownSession | StorageError>
   readonly rename: (sessionID: string, title: string) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  readonly switchAgent: (sessionID: string, agent: string | null) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  readonly switchModel: (sessionID: string, model: ModelRef | null) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  readonly archive: (sessionID: string, archived?: boolean) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  readonly switchAgent: (
+    sessionID: string,
+    agent: string | null
+  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  readonly switchModel: (
+    sessionID: string,
+    model: ModelRef | null
+  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  readonly archive: (
+    sessionID: string,
+    archived?: boolean
+  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
   /** What a runtime reports; a report is activity, and moves the session to the front of listings. */
-  readonly report: (sessionID: string, report: SessionReport) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  readonly report: (
+    sessionID: string,
+    report: SessionReport
+  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
   /** Deletes the session with all that is kept of it, and its children. Refused while it, or one of them, is in use. */
   readonly remove: (sessionID: string) => Effect.Effect<void, UnknownSession | StorageError | SessionInUse>
 }
@@ -136,7 +148,9 @@ const cursorPattern = /^[0-9]{1,15}$/
 const decodeCursor = (cursor: string | undefined): Effect.Effect<number | undefined, InvalidCursor> => {
   if (cursor === undefined) return Effect.succeed(undefined)
   if (cursorPattern.test(cursor)) return Effect.succeed(Number(cursor))
-  return Effect.fail(new InvalidCursor({ message: `${JSON.stringify(cursor.slice(0, 80))} is not a cursor: pass one that a page gave` }))
+  return Effect.fail(
+    new InvalidCursor({ message: `${JSON.stringify(cursor.slice(0, 80))} is not a cursor: pass one that a page gave` })
+  )
 }
 
 const toMessage = (entry: EntryRecord): SessionMessage => ({
@@ -154,7 +168,10 @@ const readTranscript = Effect.fnUntraced(function*(storage: StorageReader, conve
   if (head !== undefined && head.head !== null) {
     const kept = head.head.after === null ? null : yield* storage.entry(head.head.after)
     if (kept === null || kept.conversation === conversationID) {
-      return yield* storage.entries({ conversation: conversationID, after: Math.min(head.ordinal, kept?.ordinal ?? head.ordinal) - 1 })
+      return yield* storage.entries({
+        conversation: conversationID,
+        after: Math.min(head.ordinal, kept?.ordinal ?? head.ordinal) - 1
+      })
     }
   }
   let entries = yield* storage.entries({ conversation: conversationID })
@@ -172,17 +189,39 @@ const readTranscript = Effect.fnUntraced(function*(storage: StorageReader, conve
 
 const make = (files: SessionFiles, catalogue: Catalogue, version: string): SessionStoreShape => {
   const unknown = (sessionID: string): UnknownSession =>
-    new UnknownSession({ sessionID, message: `there is no session ${JSON.stringify(sessionID.slice(0, 200))}; \`bezel session list\` shows those that there are` })
+    new UnknownSession({
+      sessionID,
+      message: `there is no session ${
+        JSON.stringify(sessionID.slice(0, 200))
+      }; \`bezel session list\` shows those that there are`
+    })
 
-  const known = (sessionID: string, find: () => SessionRecord | null): Effect.Effect<SessionRecord, UnknownSession | StorageError> =>
-    Effect.flatMap(attemptOn(catalogue.path, find), (record) => record === null ? Effect.fail(unknown(sessionID)) : Effect.succeed(record))
+  const known = (
+    sessionID: string,
+    find: () => SessionRecord | null
+  ): Effect.Effect<SessionRecord, UnknownSession | StorageError> =>
+    Effect.flatMap(
+      attemptOn(catalogue.path, find),
+      (record) => record === null ? Effect.fail(unknown(sessionID)) : Effect.succeed(record)
+    )
 
   const get: SessionStoreShape["get"] = (sessionID) => known(sessionID, () => catalogue.get(sessionID))
 
-  const change = (sessionID: string, patch: Partial<SessionRecord>, active = false): Effect.Effect<SessionRecord, UnknownSession | StorageError> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      known(sessionID, () =>
-        catalogue.update(sessionID, { active }, (record) => ({ ...record, ...patch, updatedAt: Math.max(now, record.updatedAt) }))))
+  const change = (
+    sessionID: string,
+    patch: Partial<SessionRecord>,
+    active = false
+  ): Effect.Effect<SessionRecord, UnknownSession | StorageError> =>
+    Effect.flatMap(
+      Clock.currentTimeMillis,
+      (now) =>
+        known(sessionID, () =>
+          catalogue.update(
+            sessionID,
+            { active },
+            (record) => ({ ...record, ...patch, updatedAt: Math.max(now, record.updatedAt) })
+          ))
+    )
 
   /** Reads beside the writer; `empty` for a session that nobody has written yet. */
   const reading = <A, E>(
@@ -270,25 +309,44 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
             }
             if (entries.length < step) break
           }
-          const earlier = bound === undefined ? [] : yield* storage.entries({ conversation, newestFirst: true, limit: 1, before: bound })
-          return { messages: messages.reverse(), cursor: earlier.length === 0 ? null : String(bound) }
+          const earlier = bound === undefined
+            ? []
+            : yield* storage.entries({ conversation, newestFirst: true, limit: 1, before: bound })
+          return { messages: messages.toReversed(), cursor: earlier.length === 0 ? null : String(bound) }
         }))
     }),
     message: Effect.fn("SessionStore.message")(function*(sessionID, messageID) {
-      const entry = yield* reading<EntryRecord | null, StorageError>(sessionID, null, (storage) => storage.entry(messageID))
+      const entry = yield* reading<EntryRecord | null, StorageError>(
+        sessionID,
+        null,
+        (storage) => storage.entry(messageID)
+      )
       if (entry !== null) return toMessage(entry)
-      return yield* new UnknownMessage({ sessionID, messageID, message: `session ${sessionID} has no message ${JSON.stringify(messageID.slice(0, 200))}` })
+      return yield* new UnknownMessage({
+        sessionID,
+        messageID,
+        message: `session ${sessionID} has no message ${JSON.stringify(messageID.slice(0, 200))}`
+      })
     }),
     context: Effect.fn("SessionStore.context")(function*(sessionID, conversationID = mainConversation) {
-      const entries = yield* reading<ReadonlyArray<EntryRecord>, StorageError>(sessionID, [], (storage) => readTranscript(storage, conversationID))
+      const entries = yield* reading<ReadonlyArray<EntryRecord>, StorageError>(
+        sessionID,
+        [],
+        (storage) => readTranscript(storage, conversationID)
+      )
       return deriveContext(entries)
     }),
     history: Effect.fn("SessionStore.history")(function*(sessionID, after, limit) {
-      return yield* reading<ReadonlyArray<HistoryItem>, StorageError>(sessionID, [], (storage) => storage.history(after, clamp(limit, 100)))
+      return yield* reading<ReadonlyArray<HistoryItem>, StorageError>(
+        sessionID,
+        [],
+        (storage) => storage.history(after, clamp(limit, 100))
+      )
     }),
     rename: (sessionID, title) => change(sessionID, { title }),
     switchAgent: (sessionID, agent) => change(sessionID, { agent }),
-    switchModel: (sessionID, model) => change(sessionID, { model: model === null ? null : { provider: model.provider, model: model.model } }),
+    switchModel: (sessionID, model) =>
+      change(sessionID, { model: model === null ? null : { provider: model.provider, model: model.model } }),
     archive: (sessionID, archived = true) => change(sessionID, { archived }),
     report: (sessionID, report) =>
       change(
@@ -309,8 +367,10 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
         const children = yield* attemptOn(catalogue.path, () => catalogue.list({ parentID, limit: -1 }))
         for (const child of children) if (!family.includes(child.id)) family.push(child.id)
       }
-      for (const id of family.reverse()) {
-        yield* files.remove(id).pipe(Effect.catchTag("StorageError", (error) => error.kind === "not_found" ? Effect.void : Effect.fail(error)))
+      for (const id of family.toReversed()) {
+        yield* files.remove(id).pipe(
+          Effect.catchTag("StorageError", (error) => error.kind === "not_found" ? Effect.void : Effect.fail(error))
+        )
         yield* attemptOn(catalogue.path, () => catalogue.delete(id))
       }
     })

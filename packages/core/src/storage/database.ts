@@ -7,16 +7,19 @@
  */
 import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
+import type * as NodeSqlite from "node:sqlite"
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
 import { StorageError } from "./storage.ts"
 
 /** `process`: what was acknowledged survives the death of the process. `power`: also the machine's. */
 export type Durability = "process" | "power"
 
-let loaded: typeof import("node:sqlite") | undefined
+type Sqlite = typeof NodeSqlite
+
+let loaded: Sqlite | undefined
 
 /** Loads `node:sqlite` when first needed, without the notice on stderr that older releases of Node print. */
-const sqlite = (): typeof import("node:sqlite") => {
+const sqlite = (): Sqlite => {
   if (loaded !== undefined) return loaded
   const emitWarning = process.emitWarning
   process.emitWarning = () => {}
@@ -223,7 +226,8 @@ export interface Format {
   readonly schema: string
 }
 
-const pragma = (database: Database, name: "user_version" | "application_id"): number => Number(database.get(`PRAGMA ${name}`)?.[name])
+const pragma = (database: Database, name: "user_version" | "application_id"): number =>
+  Number(database.get(`PRAGMA ${name}`)?.[name])
 
 /**
  * Makes sure that a file has this format: creates it in an empty file, refuses a newer one by name, and refuses a file of
@@ -237,10 +241,14 @@ export const ensureFormat = (database: Database, format: Format, options: { read
     const version = pragma(database, "user_version")
     const application = pragma(database, "application_id")
     if (application === format.applicationID) {
-      if (version > format.version) refuse("newer_version", `this file has format ${version}, and this Bezel reads up to ${format.version}`)
+      if (version > format.version) {
+        refuse("newer_version", `this file has format ${version}, and this Bezel reads up to ${format.version}`)
+      }
       return version === format.version
     }
-    if (application !== 0 || database.get("SELECT 1 FROM sqlite_schema LIMIT 1") !== undefined) refuse("corrupt", "this file is not Bezel's")
+    if (application !== 0 || database.get("SELECT 1 FROM sqlite_schema LIMIT 1") !== undefined) {
+      refuse("corrupt", "this file is not Bezel's")
+    }
     return false
   }
   if (check()) return

@@ -27,7 +27,10 @@ const pause = 25
 export const currentProcess = (): Holder => ({
   pid: process.pid,
   startedAt: new Date(Date.now() - Math.round(process.uptime() * 1_000)).toISOString(),
-  command: process.argv.slice(0, 3).map((part, index) => index < 2 ? nodePath.basename(part) : part).join(" ").slice(0, 200)
+  command: process.argv.slice(0, 3).map((part, index) => index < 2 ? nodePath.basename(part) : part).join(" ").slice(
+    0,
+    200
+  )
 })
 
 const readHolder = (path: string): Holder | null => {
@@ -99,7 +102,10 @@ export const acquireLease = (
       // A holder that is alive has it. One that is not is being replaced, by somebody who has not said so yet.
       if (holder !== null && isAlive(holder.pid)) return yield* new SessionInUse({ sessionID, holder })
       if (round === retries) {
-        return yield* new SessionInUse({ sessionID, holder: holder ?? { pid: 0, startedAt: "", command: "a process that did not say which" } })
+        return yield* new SessionInUse({
+          sessionID,
+          holder: { pid: 0, startedAt: "", command: "a process that has not said which" }
+        })
       }
       yield* wait(pause)
     }

@@ -2,11 +2,21 @@
  * A session in memory, for tests and for sessions that nobody wants to keep. It passes the same conformance suite as the
  * files do; records are kept as text, so that what is read back is never the object that was written.
  */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type { JsonValue } from "../json/index.ts"
 import { attempt } from "./database.ts"
 import { decodeStored, documentWrites, isLiveInput, isLiveTask, notFound, refused, replay } from "./records.ts"
-import type { Batch, ConversationRecord, EntryRecord, EntryScan, HistoryItem, InputRecord, Storage, StorageError, TaskRecord } from "./storage.ts"
+import type {
+  Batch,
+  ConversationRecord,
+  EntryRecord,
+  EntryScan,
+  HistoryItem,
+  InputRecord,
+  Storage,
+  StorageError,
+  TaskRecord
+} from "./storage.ts"
 
 interface StoredEntry {
   readonly id: string
@@ -50,10 +60,24 @@ export class MemorySession {
     // First everything that can fail, then everything that changes.
     const entries: Array<StoredEntry> = []
     for (const entry of batch.entries) {
-      const taken = this.#entriesByID.has(entry.id) || [...this.#entries, ...entries].some((other) => other.ordinal === entry.ordinal || other.id === entry.id)
-      if (taken) throw refused(null, `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`)
+      const taken = this.#entriesByID.has(entry.id) ||
+        [...this.#entries, ...entries].some((other) => other.ordinal === entry.ordinal || other.id === entry.id)
+      if (taken) {
+        throw refused(
+          null,
+          `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`
+        )
+      }
       const { conversation, id, kind, ordinal } = entry
-      entries.push({ id, ordinal, sequence, conversation, kind, head: entry.head !== null, text: JSON.stringify(entry) })
+      entries.push({
+        id,
+        ordinal,
+        sequence,
+        conversation,
+        kind,
+        head: entry.head !== null,
+        text: JSON.stringify(entry)
+      })
     }
     const documents = documentWrites(batch).map((write) => {
       const known = this.#documents.get(write.document)
@@ -65,14 +89,24 @@ export class MemorySession {
         throw refused(null, `this commit was not stored: ${error instanceof Error ? error.message : String(error)}`)
       }
       const state: DocumentState = { sequence, value: decodeStored(JSON.stringify(value), place, "a document") }
-      return { document: write.document, first: known?.first ?? sequence, states: write.retained ? [...known?.states ?? [], state] : [state] }
+      return {
+        document: write.document,
+        first: known?.first ?? sequence,
+        states: write.retained ? [...known?.states ?? [], state] : [state]
+      }
     })
     const conversations = batch.conversations.map((record) => [record.id, JSON.stringify(record)] as const)
-    const tasks = batch.tasks.map((task) => [task.id, { ordinal: task.ordinal, live: isLiveTask(task), text: JSON.stringify(task) }] as const)
-    const inputs = batch.inputs.map((input) => [input.id, { ordinal: input.ordinal, live: isLiveInput(input), text: JSON.stringify(input) }] as const)
+    const tasks = batch.tasks.map((task) =>
+      [task.id, { ordinal: task.ordinal, live: isLiveTask(task), text: JSON.stringify(task) }] as const
+    )
+    const inputs = batch.inputs.map((input) =>
+      [input.id, { ordinal: input.ordinal, live: isLiveInput(input), text: JSON.stringify(input) }] as const
+    )
     for (const { id, requestID } of batch.inputs) {
       const holder = requestID === null ? undefined : this.#requests.get(requestID)
-      if (holder !== undefined && holder !== id) throw refused(null, `this commit was not stored: request ${requestID} is of input ${holder}`)
+      if (holder !== undefined && holder !== id) {
+        throw refused(null, `this commit was not stored: request ${requestID} is of input ${holder}`)
+      }
     }
 
     for (const [id, text] of conversations) this.#conversations.set(id, text)
@@ -93,11 +127,11 @@ export class MemorySession {
 
   #scan(scan: EntryScan): ReadonlyArray<EntryRecord> {
     const found = this.#entries.filter((entry) =>
-      entry.conversation === scan.conversation
-      && (scan.after === undefined || entry.ordinal > scan.after)
-      && (scan.before === undefined || entry.ordinal < scan.before)
-      && (scan.kind === undefined || entry.kind === scan.kind)
-      && (scan.heads !== true || entry.head)
+      entry.conversation === scan.conversation &&
+      (scan.after === undefined || entry.ordinal > scan.after) &&
+      (scan.before === undefined || entry.ordinal < scan.before) &&
+      (scan.kind === undefined || entry.kind === scan.kind) &&
+      (scan.heads !== true || entry.head)
     )
     if (scan.newestFirst === true) found.reverse()
     return found.slice(0, scan.limit).map((entry) => decodeStored<EntryRecord>(entry.text, place, `entry ${entry.id}`))
@@ -113,7 +147,8 @@ export class MemorySession {
 
   storage(): Storage {
     const read = <A>(evaluate: () => A): Effect.Effect<A, StorageError> => attempt(place, evaluate)
-    const parse = <A>(text: string | undefined): A | null => text === undefined ? null : decodeStored<A>(text, place, "a record")
+    const parse = <A>(text: string | undefined): A | null =>
+      text === undefined ? null : decodeStored<A>(text, place, "a record")
     const live = <A>(items: ReadonlyMap<string, StoredItem>): ReadonlyArray<A> =>
       [...items.values()].filter((item) => item.live).sort((left, right) => left.ordinal - right.ordinal)
         .map((item) => decodeStored<A>(item.text, place, "a record"))
@@ -121,13 +156,16 @@ export class MemorySession {
       sequence: read(() => this.#sequence),
       nextID: read(() => this.#nextID),
       conversation: (id) => read(() => parse<ConversationRecord>(this.#conversations.get(id))),
-      conversations: read(() => [...this.#conversations.values()].map((text) => decodeStored<ConversationRecord>(text, place, "a conversation"))),
+      conversations: read(() =>
+        [...this.#conversations.values()].map((text) => decodeStored<ConversationRecord>(text, place, "a conversation"))
+      ),
       entry: (id) => read(() => parse<EntryRecord>(this.#entriesByID.get(id)?.text)),
       entries: (scan) => read(() => this.#scan(scan)),
       task: (id) => read(() => parse<TaskRecord>(this.#tasks.get(id)?.text)),
       liveTasks: read(() => live<TaskRecord>(this.#tasks)),
       input: (id) => read(() => parse<InputRecord>(this.#inputs.get(id)?.text)),
-      inputByRequest: (requestID) => read(() => parse<InputRecord>(this.#inputs.get(this.#requests.get(requestID) ?? "")?.text)),
+      inputByRequest: (requestID) =>
+        read(() => parse<InputRecord>(this.#inputs.get(this.#requests.get(requestID) ?? "")?.text)),
       liveInputs: read(() => live<InputRecord>(this.#inputs)),
       document: (document) => read(() => this.#documentAt(document, this.#sequence)),
       documentAt: (document, sequence) => read(() => this.#documentAt(document, sequence)),

@@ -23,12 +23,21 @@ export const decodeStored = <A>(text: unknown, path: string, what: string): A =>
 }
 
 /** Applies stored operations; ones that do not fit mean that the file is damaged. */
-export const replay = (value: JsonValue, operations: ReadonlyArray<Operation>, path: string, document: string): JsonValue => {
+export const replay = (
+  value: JsonValue,
+  operations: ReadonlyArray<Operation>,
+  path: string,
+  document: string
+): JsonValue => {
   try {
     return apply(value, operations)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new StorageError({ kind: "corrupt", message: `${path}: the operations of document "${document}" do not fit it (${why})`, path })
+    throw new StorageError({
+      kind: "corrupt",
+      message: `${path}: the operations of document "${document}" do not fit it (${why})`,
+      path
+    })
   }
 }
 
@@ -60,6 +69,8 @@ export const documentWrites = (batch: Batch): ReadonlyArray<DocumentWrite> => {
 }
 
 /** A mistake of the caller, found before anything is stored. */
-export const refused = (path: string | null, message: string): StorageError => new StorageError({ kind: "io", message, path })
+export const refused = (path: string | null, message: string): StorageError =>
+  new StorageError({ kind: "io", message, path })
 
-export const notFound = (path: string | null, message: string): StorageError => new StorageError({ kind: "not_found", message, path })
+export const notFound = (path: string | null, message: string): StorageError =>
+  new StorageError({ kind: "not_found", message, path })

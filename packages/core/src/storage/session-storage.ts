@@ -46,7 +46,10 @@ const makeFiles = (options: SessionStorageOptions): Effect.Effect<SessionFiles, 
       Effect.flatMap(folderOf(sessionID), (folder) =>
         Effect.flatMap(
           attempt(folder, () => fs.existsSync(folder)),
-          (exists) => exists ? Effect.succeed(folder) : Effect.fail(notFound(folder, `there is no session ${sessionID} in ${sessions}`))
+          (exists) =>
+            exists
+              ? Effect.succeed(folder)
+              : Effect.fail(notFound(folder, `there is no session ${sessionID} in ${sessions}`))
         ))
 
     const write: SessionFiles["write"] = Effect.fn("SessionStorage.write")(function*(sessionID) {
@@ -111,7 +114,9 @@ const makeMemory = Effect.gen(function*() {
     read: (sessionID) =>
       Effect.suspend(() => {
         const session = sessions.get(sessionID)
-        return session === undefined ? Effect.fail(notFound(null, `there is no session ${sessionID}`)) : Effect.succeed(session.storage())
+        return session === undefined
+          ? Effect.fail(notFound(null, `there is no session ${sessionID}`))
+          : Effect.succeed(session.storage())
       }),
     remove: (sessionID) =>
       Effect.suspend((): Effect.Effect<void, StorageError | SessionInUse> => {

@@ -15,7 +15,18 @@ import { attempt, Database, ensureFormat, storageError } from "./database.ts"
 import type { Durability, Format } from "./database.ts"
 import { decodeStored, documentWrites, isLiveInput, isLiveTask, notFound, refused, replay } from "./records.ts"
 import type { DocumentWrite } from "./records.ts"
-import type { Batch, ConversationRecord, EntryRecord, EntryScan, HistoryItem, InputRecord, Storage, StorageError, StorageReader, TaskRecord } from "./storage.ts"
+import type {
+  Batch,
+  ConversationRecord,
+  EntryRecord,
+  EntryScan,
+  HistoryItem,
+  InputRecord,
+  Storage,
+  StorageError,
+  StorageReader,
+  TaskRecord
+} from "./storage.ts"
 
 /** "BzlS" */
 const format: Format = {
@@ -112,7 +123,11 @@ class SessionDatabase {
     for (const row of this.database.all(states, key(document), sequence, key(document), sequence)) {
       if (row.base === 1) value = decodeStored<JsonValue>(row.value, this.path, `document "${document}"`)
       else {
-        const operations = decodeStored<ReadonlyArray<Operation>>(row.value, this.path, `a change of document "${document}"`)
+        const operations = decodeStored<ReadonlyArray<Operation>>(
+          row.value,
+          this.path,
+          `a change of document "${document}"`
+        )
         value = replay(value, operations, this.path, document)
       }
     }
@@ -127,17 +142,30 @@ class SessionDatabase {
       )
       if (row === undefined || sequence < Number(row.first)) return null
       if (sequence < Number(row.oldest)) {
-        throw notFound(this.path, `document "${document}" is not kept as it was at commit ${sequence}; the oldest state kept is of commit ${Number(row.oldest)}`)
+        throw notFound(
+          this.path,
+          `document "${document}" is not kept as it was at commit ${sequence}; the oldest state kept is of commit ${
+            Number(row.oldest)
+          }`
+        )
       }
       return this.document(document, sequence)
     })
   }
 
   history(after: number, limit: number): ReadonlyArray<HistoryItem> {
-    return this.database.all("SELECT sequence, at, events FROM commits WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit).map((row) => ({
+    return this.database.all(
+      "SELECT sequence, at, events FROM commits WHERE sequence > ? ORDER BY sequence LIMIT ?",
+      after,
+      limit
+    ).map((row) => ({
       sequence: Number(row.sequence),
       at: Number(row.at),
-      events: decodeStored<ReadonlyArray<JsonValue>>(row.events, this.path, `the events of commit ${String(row.sequence)}`)
+      events: decodeStored<ReadonlyArray<JsonValue>>(
+        row.events,
+        this.path,
+        `the events of commit ${String(row.sequence)}`
+      )
     }))
   }
 
@@ -149,15 +177,35 @@ class SessionDatabase {
       sequence: read(() => this.state().sequence),
       nextID: read(() => this.state().nextID),
       conversation: byID<ConversationRecord>("conversations", "conversation"),
-      conversations: read(() => this.records<ConversationRecord>(this.database.all("SELECT id, record FROM conversations ORDER BY rowid"), "conversation")),
+      conversations: read(() =>
+        this.records<ConversationRecord>(
+          this.database.all("SELECT id, record FROM conversations ORDER BY rowid"),
+          "conversation"
+        )
+      ),
       entry: byID<EntryRecord>("entries", "entry"),
       entries: (scan) => read(() => this.entries(scan)),
       task: byID<TaskRecord>("tasks", "task"),
-      liveTasks: read(() => this.records<TaskRecord>(this.database.all("SELECT id, record FROM tasks WHERE live = 1 ORDER BY ordinal"), "task")),
+      liveTasks: read(() =>
+        this.records<TaskRecord>(
+          this.database.all("SELECT id, record FROM tasks WHERE live = 1 ORDER BY ordinal"),
+          "task"
+        )
+      ),
       input: byID<InputRecord>("inputs", "input"),
       inputByRequest: (requestID) =>
-        read(() => this.record<InputRecord>(this.database.get("SELECT record FROM inputs WHERE request = ?", key(requestID)), `the input of request ${requestID}`)),
-      liveInputs: read(() => this.records<InputRecord>(this.database.all("SELECT id, record FROM inputs WHERE live = 1 ORDER BY ordinal"), "input")),
+        read(() =>
+          this.record<InputRecord>(
+            this.database.get("SELECT record FROM inputs WHERE request = ?", key(requestID)),
+            `the input of request ${requestID}`
+          )
+        ),
+      liveInputs: read(() =>
+        this.records<InputRecord>(
+          this.database.all("SELECT id, record FROM inputs WHERE live = 1 ORDER BY ordinal"),
+          "input"
+        )
+      ),
       document: (document) => read(() => this.document(document, Number.MAX_SAFE_INTEGER)),
       documentAt: (document, sequence) => read(() => this.documentAt(document, sequence)),
       sequenceOf: (entry) =>
@@ -194,7 +242,12 @@ class SessionWriter extends SessionDatabase {
     const replaySize = Number(row?.replay_size ?? 0) + (operations?.length ?? 0)
     if (operations !== undefined && replaySize <= Math.max(minimumReplay, Number(row?.base_size))) {
       database.run("INSERT INTO document_states VALUES (?, ?, 0, ?)", id, sequence, operations)
-      database.run("UPDATE documents SET replay_size = ?, retained = ? WHERE document = ?", replaySize, write.retained ? 1 : 0, id)
+      database.run(
+        "UPDATE documents SET replay_size = ?, retained = ? WHERE document = ?",
+        replaySize,
+        write.retained ? 1 : 0,
+        id
+      )
       return value
     }
     const base = JSON.stringify(value)
@@ -214,11 +267,18 @@ class SessionWriter extends SessionDatabase {
   #write(batch: Batch, sequence: number): ReadonlyMap<string, JsonValue> {
     const { database } = this
     for (const record of batch.conversations) {
-      database.run("INSERT INTO conversations VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record", record.id, JSON.stringify(record))
+      database.run(
+        "INSERT INTO conversations VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record",
+        record.id,
+        JSON.stringify(record)
+      )
     }
     for (const entry of batch.entries) {
       if (database.get("SELECT 1 FROM entries WHERE id = ? OR ordinal = ?", entry.id, entry.ordinal) !== undefined) {
-        throw refused(this.path, `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`)
+        throw refused(
+          this.path,
+          `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`
+        )
       }
       database.run(
         "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -253,7 +313,9 @@ class SessionWriter extends SessionDatabase {
     }
     const documents = new Map<string, JsonValue>()
     for (const write of documentWrites(batch)) documents.set(write.document, this.#writeDocument(write, sequence))
-    if (batch.events.length > 0) database.run("INSERT INTO commits VALUES (?, ?, ?)", sequence, batch.at, JSON.stringify(batch.events))
+    if (batch.events.length > 0) {
+      database.run("INSERT INTO commits VALUES (?, ?, ?)", sequence, batch.at, JSON.stringify(batch.events))
+    }
     database.run("UPDATE state SET sequence = ?, next_id = max(next_id, ?)", sequence, batch.nextID)
     return documents
   }
@@ -310,7 +372,10 @@ const checked = (database: Database, create: boolean): Database => {
 }
 
 /** Opens a session's file for writing, and creates it if it is not there; closed with the scope. */
-export const openSqlite = (path: string, options: SqliteOptions = {}): Effect.Effect<Storage, StorageError, Scope.Scope> =>
+export const openSqlite = (
+  path: string,
+  options: SqliteOptions = {}
+): Effect.Effect<Storage, StorageError, Scope.Scope> =>
   Effect.map(
     open(path, () => checked(new Database(path, { ...options, busyMilliseconds: 5_000 }), true)),
     (database) => new SessionWriter(database).storage()

@@ -7,6 +7,7 @@
  */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import type { JsonValue } from "../json/index.ts"
 import type { Operation } from "../json/index.ts"
 import type { Message } from "../model/index.ts"
@@ -176,8 +177,8 @@ export class SessionInUse extends Schema.TaggedError<SessionInUse>()("SessionInU
 
 /** Where sessions are kept: opens one for writing (exclusive, for the life of the scope) or for reading beside its writer. */
 export interface SessionFiles {
-  readonly write: (sessionID: string) => Effect.Effect<Storage, StorageError | SessionInUse, import("effect/Scope").Scope>
-  readonly read: (sessionID: string) => Effect.Effect<StorageReader, StorageError, import("effect/Scope").Scope>
+  readonly write: (sessionID: string) => Effect.Effect<Storage, StorageError | SessionInUse, Scope.Scope>
+  readonly read: (sessionID: string) => Effect.Effect<StorageReader, StorageError, Scope.Scope>
   /** Deletes all that is kept of a session; refuses one that is in use. */
   readonly remove: (sessionID: string) => Effect.Effect<void, StorageError | SessionInUse>
   /** A folder of the session's own for artifacts; 0700, made on demand. */

@@ -27,7 +27,11 @@ export interface FaultyStorage extends Storage {
 export const faultyStorage = (storage: Storage, fault: StorageFault): FaultyStorage => {
   const batches: Array<Batch> = []
   const failure = (): StorageError =>
-    new StorageError({ kind: fault.kind ?? "io", message: `commit ${batches.length} failed, as the test asked`, path: null })
+    new StorageError({
+      kind: fault.kind ?? "io",
+      message: `commit ${batches.length} failed, as the test asked`,
+      path: null
+    })
   return {
     ...storage,
     batches,
@@ -43,12 +47,24 @@ export const faultyStorage = (storage: Storage, fault: StorageFault): FaultyStor
 }
 
 /** Session files whose writers are wrapped; `wrap` is called once for each session that is opened for writing. */
-export const wrappedSessionFiles = (files: SessionFiles, wrap: (storage: Storage, sessionID: string) => Storage): SessionFiles => ({
+export const wrappedSessionFiles = (
+  files: SessionFiles,
+  wrap: (storage: Storage, sessionID: string) => Storage
+): SessionFiles => ({
   ...files,
   write: (sessionID) => Effect.map(files.write(sessionID), (storage) => wrap(storage, sessionID))
 })
 
-const nothing: Batch = { conversations: [], entries: [], tasks: [], inputs: [], documents: [], events: [], nextID: 1, at: 0 }
+const nothing: Batch = {
+  conversations: [],
+  entries: [],
+  tasks: [],
+  inputs: [],
+  documents: [],
+  events: [],
+  nextID: 1,
+  at: 0
+}
 
 /** A batch with what is given, and nothing else in it. */
 export const batchOf = (parts: Partial<Batch>): Batch => ({ ...nothing, ...parts })
