@@ -1,4 +1,111 @@
+/** `bezel [PATH]`: the terminal over a session of a folder, with the session host in this process. */
+import { makePresentation } from "@bezel/core/host"
+import { resolveLocation } from "@bezel/core/location"
+import { parseModelRef } from "@bezel/core/model"
+import { type SessionApi, SessionStore } from "@bezel/core/session"
+import { Settings } from "@bezel/core/settings"
+import { builtinTerminalPlugins } from "@bezel/plugins"
+import { KeybindingsSetting, ThemeSetting } from "@bezel/plugins/settings"
+import { Placement } from "@bezel/server"
+import { runTerminal } from "@bezel/tui"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { stat } from "node:fs/promises"
+import type { Environment, Execute } from "../arguments/command.ts"
+import type { Option } from "../arguments/option.ts"
+import { nearest } from "../arguments/suggest.ts"
 import { Exit, exitCode } from "../exit.ts"
-export const terminal = async (): Promise<number> => {
-  throw new Exit(exitCode.usage, "terminal is not built yet")
+import { globalLayer } from "../host/global.ts"
+import { locationsLayer } from "../host/location.ts"
+import { isTrusted, outsidePlugins, outsideSources } from "../host/outside-plugins.ts"
+import { runProcess } from "../host/process.ts"
+import { askForTrust } from "../host/trust.ts"
+
+interface TerminalOptions {
+  readonly [key: string]: Option<unknown>
+  readonly continue: Option<boolean>
+  readonly session: Option<string | null>
+  readonly model: Option<string | null>
+  readonly agent: Option<string | null>
+  readonly attach: Option<string | null>
+  readonly trust: Option<boolean>
 }
+
+type Options = Parameters<Execute<TerminalOptions>>[0]
+
+const usage = (message: string) => new Exit(exitCode.usage, message)
+
+export const terminal: Execute<TerminalOptions> = async (options, [path], environment) => {
+  if (options.attach !== null) throw usage("--attach is not built yet")
+  if (options.agent !== null) throw usage("--agent is not built yet")
+  if (path !== undefined) await checkFolder(path)
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    throw usage('this needs a terminal; bezel run "…" answers a prompt without one')
+  }
+  const global = { environment, trust: options.trust, plugins: {} }
+  const layer = Layer.provideMerge(Placement.inline, locationsLayer(global))
+  return runProcess(
+    Effect.gen(function*() {
+      const shown = yield* show(path ?? process.cwd(), options, environment).pipe(Effect.provide(layer), Effect.scoped)
+      // The session is closed now; one in which nothing was said is none.
+      if (shown.isEmpty) {
+        yield* Effect.flatMap(SessionStore, (store) => store.remove(shown.sessionID)).pipe(
+          Effect.provide(globalLayer(global)),
+          Effect.ignore
+        )
+      }
+      return exitCode.answered
+    })
+  )
+}
+
+const show = (path: string, options: Options, environment: Environment) =>
+  Effect.gen(function*() {
+    const { directory } = yield* resolveLocation(path)
+    if (!options.trust) yield* askForTrust(directory)
+    const settings = yield* Effect.flatMap(Settings, ({ forLocation }) => forLocation(directory))
+    const outside = yield* outsidePlugins(directory, settings, yield* isTrusted(directory, options.trust))
+    const placement = yield* Placement
+    const host = yield* placement.place(directory)
+    const session = yield* openSession(host.session, directory, options)
+    const connection = yield* host.connect({ label: "terminal", sessionID: session.id })
+    const presentation = yield* makePresentation({ connection, location: host.location })
+    const bound = Object.entries(settings.get(KeybindingsSetting))
+    yield* runTerminal({
+      presentation,
+      plugins: [...builtinTerminalPlugins(environment.version), ...outsideSources("tui", outside)],
+      theme: settings.get(ThemeSetting),
+      keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))
+    })
+    const page = session.isNew ? yield* host.session.messages(session.id, { limit: 1 }) : null
+    return { sessionID: session.id, isEmpty: page?.messages.length === 0 }
+  })
+
+/** A path that is none may be a command that is written wrong. */
+async function checkFolder(path: string): Promise<void> {
+  const found = await stat(path).catch(() => null)
+  if (found?.isDirectory()) return
+  const { commands } = await import("../commands.ts")
+  const near = nearest(path, commands.map((item) => item.name.split(" ")[0] ?? "").filter((name) => name !== ""))
+  const hint = near === null ? "bezel --help lists the commands" : `did you mean bezel ${near}?`
+  throw usage(found === null ? `there is no folder and no command ${path}; ${hint}` : `${path} is not a folder`)
+}
+
+const openSession = (sessions: SessionApi, directory: string, options: Options) =>
+  Effect.gen(function*() {
+    const model = options.model === null ? null : parseModelRef(options.model)
+    if (model !== null && "error" in model) return yield* Effect.fail(usage(`--model: ${model.error}`))
+    const found = options.session !== null
+      ? yield* sessions.get(options.session)
+      : options.continue
+      ? (yield* sessions.list({
+        location: { directory, workspaceID: null },
+        parentID: null,
+        archived: false,
+        limit: 1
+      })).sessions[0]
+      : undefined
+    if (found === undefined) return { id: (yield* sessions.create({ model })).id, isNew: true }
+    if (model !== null) yield* sessions.configure(found.id, { model })
+    return { id: found.id, isNew: false }
+  })
