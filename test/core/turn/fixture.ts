@@ -3,6 +3,7 @@ import type { Storage } from "@bezel/core/storage"
 import { type ScriptedModel, scriptedModel, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
 import { makeToolRegistry, tool, type ToolDraft, type ToolSource } from "@bezel/core/tool"
 import { openHarness, type TurnOptions } from "@bezel/core/turn"
+import type { ModelInfo } from "@bezel/core/model"
 import type { Harness, HarnessReport } from "@bezel/core/harness"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -35,10 +36,11 @@ export const toolSource = (change: (draft: ToolDraft) => void): Effect.Effect<To
 export const open = (
   storage: Storage,
   script: ReadonlyArray<ScriptedTurn>,
-  options: { readonly tools?: (draft: ToolDraft) => void } & Partial<Omit<TurnOptions, "tools">> = {}
+  options: { readonly tools?: (draft: ToolDraft) => void } & Partial<Omit<TurnOptions, "tools">> = {},
+  info: Partial<ModelInfo> = {}
 ): Effect.Effect<Fixture, unknown, Scope.Scope> =>
   Effect.gen(function*() {
-    const model = scriptedModel(script)
+    const model = scriptedModel(script, info)
     const reports: Array<HarnessReport> = []
     const { tools, ...rest } = options
     const source = yield* toolSource(tools ?? ((draft) => draft.set("echo", echo)))

@@ -154,6 +154,10 @@ export interface Conversation {
   readonly context: Effect.Effect<ReadonlyArray<Message>, HarnessError>
   /** A new conversation whose transcript is this one's up to and including `at`. */
   readonly fork: (at: string) => Effect.Effect<Conversation, HarnessError>
+  /** Starts over with a fresh context, which begins with `handoff` if there is one. Fails with `busy` while a turn runs. */
+  readonly reset: (handoff?: string) => Effect.Effect<void, HarnessError>
+  /** Summarizes the older part; gives the id of the task that does it. Joins one that is under way. */
+  readonly collapse: (instructions?: string) => Effect.Effect<TaskRef, HarnessError>
   /** Text of the newest final answer, or an empty string. */
   readonly finalText: Effect.Effect<string, HarnessError>
 }
@@ -233,9 +237,24 @@ export interface GenerationHooks {
   readonly afterResponse?: (message: AssistantMessage, api: HookApi & { readonly cost: number }) => Effect.Effect<void, { readonly message: string }>
 }
 
+export interface CollapseHooks {
+  /** First. May give the summary itself, or call the compaction off and say why. A failure skips the handler. */
+  readonly beforeCollapse?: (
+    older: { readonly messages: ReadonlyArray<Message> },
+    api: HookApi
+  ) => Effect.Effect<{ readonly summary?: string; readonly cancel?: string } | void, { readonly message: string }>
+}
+
+export interface PostToolsHooks {
+  /** Collect. Sees that all calls of an answer have results, before the turn goes on. */
+  readonly afterTools?: (calls: ReadonlyArray<{ readonly callID: string; readonly name: string; readonly isError: boolean }>, api: HookApi) => Effect.Effect<void, { readonly message: string }>
+}
+
 export interface HookHandlers {
   readonly tool: ToolHooks
   readonly generation: GenerationHooks
+  readonly post_tools: PostToolsHooks
+  readonly collapse: CollapseHooks
 }
 
 export type HookKind = keyof HookHandlers

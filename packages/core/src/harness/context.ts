@@ -13,8 +13,10 @@ export const activeEntries = (entries: ReadonlyArray<EntryRecord>): ReadonlyArra
   const head = entries.findLast((entry) => entry.head !== null)
   if (head === undefined || head.head === null) return entries
   const after = head.head.after
-  const start = after === null ? head.ordinal : ordinalOf(entries, after) ?? head.ordinal
-  return [head, ...entries.filter((entry) => entry.ordinal > start && entry.id !== head.id)]
+  // An entry list that was cut before no longer holds the entry that the head names; then all of it is kept.
+  const start = after === null ? head.ordinal : ordinalOf(entries, after) ?? 0
+  // Earlier heads are superseded, also where what the newest one keeps lies before them.
+  return [head, ...entries.filter((entry) => entry.ordinal > start && entry.head === null)]
 }
 
 const ordinalOf = (entries: ReadonlyArray<EntryRecord>, id: RecordID): number | undefined =>

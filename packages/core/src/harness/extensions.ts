@@ -50,7 +50,12 @@ export const makeExtensions = (
   conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
 ): Extensions => {
   const namespaces = new Map<string, NamespaceEntry>()
-  const hooks: { readonly [K in HookKind]: Set<RegisteredHook<K>> } = { tool: new Set(), generation: new Set() }
+  const hooks: { readonly [K in HookKind]: Set<RegisteredHook<K>> } = {
+    tool: new Set(),
+    generation: new Set(),
+    post_tools: new Set(),
+    collapse: new Set()
+  }
   const sections = new Set<Section>()
 
   const current = (token: Namespace): NamespaceEntry => {

@@ -1,6 +1,7 @@
 export {
   type BeforeToolApi,
   type BeforeToolDecision,
+  type CollapseHooks,
   type Conversation,
   type EntryKind,
   type ExtensionTransaction,
@@ -20,6 +21,7 @@ export {
   type Namespace,
   type NamespaceShape,
   type NewExtensionEntry,
+  type PostToolsHooks,
   type Registration,
   type Section,
   type SendInput,

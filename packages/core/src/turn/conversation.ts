@@ -19,7 +19,8 @@ import {
 import type { JsonValue } from "../json/index.ts"
 import type { ConversationRecord, InputRecord, StorageError } from "../storage/index.ts"
 import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
-import { isTurnTask } from "./kinds.ts"
+import { createCollapse } from "./collapse.ts"
+import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
 
 const storageFault = (error: StorageError): HarnessError =>
   new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
@@ -140,8 +141,31 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     return makeConversation(session, forked)
   })
 
+  const reset = (handoff?: string): Effect.Effect<void, HarnessError> =>
+    line.commit((tx) => {
+      if (isBusy(state)) {
+        throw new HarnessError({ code: "busy", message: "A turn is running in this conversation; interrupt it or wait before you start over." })
+      }
+      const text = handoff?.trim() ?? ""
+      const entry = tx.appendEntry(state, {
+        kind: entryKinds.handoff,
+        head: { after: null },
+        model: text === "" ? null : [{ role: "user", content: [{ type: "text", text }] }]
+      })
+      tx.sticky(state).usage.context = 0
+      tx.emit(state, { type: "head.moved", entry: entry.id })
+    })
+
+  const collapse = Effect.fn("Conversation.collapse")(function*(instructions?: string): Effect.fn.Return<TaskRef, HarnessError> {
+    yield* session.materialized(state)
+    const task = yield* line.commit((tx) => createCollapse(tx, session, state, "manual", instructions ?? null))
+    return { id: task, kind: taskKinds.collapse }
+  })
+
   return {
     id,
+    reset,
+    collapse,
     send,
     input: (inputID) =>
       Effect.map(Effect.mapError(storage.input(inputID), storageFault), (record) => record === null ? null : inputHandle(record)),

@@ -12,15 +12,17 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { byPhase, type ConversationState, HarnessError, type Phase, type PhaseResult, type Session, type RunnableKind, type TaskRuntime, type Transaction } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
-import type { ModelError, ModelInfo, ModelRef } from "../model/index.ts"
+import type { ModelError, ModelInfo, ModelRef, ModelRequest } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { Answer } from "./answer.ts"
 import { closeAnswer } from "./close.ts"
+import { type CollapseReason, createCollapse } from "./collapse.ts"
+import { messagesTokens } from "./estimate.ts"
 import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
-import { endTurn, type GenerationInput } from "./inbox.ts"
+import { endTurn, type GenerationInput, nextGeneration } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
-import { defaultRetry, type TurnOptions } from "./options.ts"
+import { compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
 import { prepareRequest } from "./request.ts"
 import { streamAnswer } from "./stream.ts"
 
@@ -31,6 +33,11 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
     Effect.gen(function*() {
       const input = generationInput(task)
       const state = runtime.conversation
+      if (input.overflow != null) {
+        const collapse = yield* Effect.mapError(session.storage.task(input.overflow.task), (error) => new HarnessError({ code: "faulted", message: error.message }))
+        // Nothing was made room for, so the same request would overflow again.
+        if (collapse?.status !== "completed") return failedTurn(state, { kind: "overflow", message: input.overflow.message })
+      }
       const prepared = yield* Effect.result(prepareRequest(session, options, state, task.id, input))
       if (prepared._tag === "Failure") {
         if (prepared.failure instanceof HarnessError) return yield* prepared.failure
@@ -38,6 +45,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       }
       if ("end" in prepared.success) return endedByHook(state, prepared.success.end)
       const { materialization, model, request } = prepared.success
+      if (number === 1 && (yield* isFull(state, model.info, request, input))) return collapseFirst(state, input, "threshold", null)
       const ref: ModelRef = { provider: model.info.provider, model: model.info.model }
       yield* runtime.checkpoint({ phase: "requesting", attempt: number }, (tx) => {
         const turn = tx.sticky(state).turn
@@ -47,12 +55,36 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
         tx.emit(state, { type: "generation.started", task: task.id, attempt: number, step: input.step, model: `${ref.provider}/${ref.model}` })
       })
       const outcome = yield* streamAnswer(model.stream(request), runtime)
+      if (outcome.error?.kind === "overflow" && (yield* compactionOf(options)).auto && (input.collapses ?? 0) < overflowLimit) {
+        return collapseFirst(state, input, "overflow", outcome.error.message)
+      }
       if (outcome.error !== null) return yield* failedAttempt(task, runtime, number, outcome.error)
       const cost = costOf(model.info, outcome.answer)
       yield* observeAnswer(task, state, outcome.answer, cost)
       materializations.keep(task.id, materialization)
       return { done: (tx) => closeAnswer({ tx, state, task, input, answer: outcome.answer, model: ref, cost, materialization }) }
     })
+
+  /** Whether the context has reached the part of the model's window at which it is summarized before it is sent. */
+  const isFull = (state: ConversationState, info: ModelInfo, request: ModelRequest, input: GenerationInput): Effect.Effect<boolean> =>
+    Effect.map(compactionOf(options), (compaction) => {
+      // Once in a row: what is still too full behind a summary is for the provider to judge.
+      if (!compaction.auto || info.contextWindow === null || (input.collapses ?? 0) > 0) return false
+      const known = state.sticky.usage.context
+      const estimated = messagesTokens(request.messages)
+      return Math.max(known, estimated) > info.contextWindow * compaction.threshold
+    })
+
+  /** Gives the turn to a collapse, and tries this request again behind it. */
+  const collapseFirst = (state: ConversationState, input: GenerationInput, reason: CollapseReason, overflow: string | null): PhaseResult => ({
+    done: (tx) => {
+      keepPartial(tx, state, "failed")
+      const collapse = createCollapse(tx, session, state, reason, null)
+      const behind = overflow === null ? null : { task: collapse, message: overflow }
+      nextGeneration(tx, state, { ...input, collapses: (input.collapses ?? 0) + 1, overflow: behind }, [collapse])
+      return { status: "completed" }
+    }
+  })
 
   const observeAnswer = Effect.fnUntraced(function*(task: TaskRecord, state: ConversationState, answer: Answer, cost: number) {
     for (const hook of session.extensions.hooksFor("generation", state)) {
@@ -69,7 +101,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
     Effect.gen(function*() {
       const state = runtime.conversation
       if (!error.retryable || number >= retry.attempts) {
-        return { done: (tx: Transaction) => failTurn(tx, state, error) }
+        return failedTurn(state, error)
       }
       const now = yield* Clock.currentTimeMillis
       const wait = Math.min(retry.longestWait, error.retryAfterMs ?? retry.firstWait * 2 ** (number - 1))
@@ -123,12 +155,19 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
   }
 }
 
+/** Compactions without an answer between them; after that the overflow is the turn's failure. */
+const overflowLimit = 2
+
 interface FailedAttempt {
   readonly kind: string
   readonly message: string
   readonly retryable: boolean
   readonly retryAfterMs: number | null
 }
+
+const failedTurn = (state: ConversationState, error: { readonly kind: string; readonly message: string }): PhaseResult => ({
+  done: (tx) => failTurn(tx, state, error)
+})
 
 const failTurn = (tx: Transaction, state: ConversationState, error: { readonly kind: string; readonly message: string }) => {
   keepPartial(tx, state, "failed")
@@ -158,9 +197,16 @@ export const generationInput = (task: TaskRecord): GenerationInput => {
   return {
     step: Number(field("step") ?? 1),
     malformed: Number(field("malformed") ?? 0),
-    added: Array.isArray(added) ? added.filter((name) => typeof name === "string") : []
+    added: Array.isArray(added) ? added.filter((name) => typeof name === "string") : [],
+    collapses: Number(field("collapses") ?? 0),
+    overflow: decodeOverflow(field("overflow"))
   }
 }
+
+const decodeOverflow = (value: JsonValue): { readonly task: string; readonly message: string } | null =>
+  value !== null && typeof value === "object" && !Array.isArray(value)
+    ? { task: String(Reflect.get(value, "task")), message: String(Reflect.get(value, "message")) }
+    : null
 
 const checkpointNumber = (task: TaskRecord, name: string, otherwise: number): number => {
   const checkpoint = task.checkpoint

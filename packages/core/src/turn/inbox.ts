@@ -21,6 +21,10 @@ export interface GenerationInput {
   readonly malformed: number
   /** Tools that results have asked to be offered. */
   readonly added: ReadonlyArray<string>
+  /** How many times this turn was compacted since its last answer. */
+  readonly collapses?: number
+  /** The overflow that the compaction before this request was for, and the task of that compaction. */
+  readonly overflow?: { readonly task: string; readonly message: string } | null
 }
 
 export type TurnEnd =
@@ -153,8 +157,12 @@ export const flushWrites = (tx: Transaction, state: ConversationState): void => 
 /** A detached copy of what a draft holds. */
 const structured = (value: unknown): JsonValue => JSON.parse(JSON.stringify(value))
 
-export const nextGeneration = (tx: Transaction, state: ConversationState, input: GenerationInput): void => {
-  const task = tx.createTask(state, { kind: taskKinds.generation, input: { step: input.step, malformed: input.malformed, added: [...input.added] } })
+export const nextGeneration = (tx: Transaction, state: ConversationState, input: GenerationInput, after: ReadonlyArray<string> = []): void => {
+  const task = tx.createTask(state, {
+    kind: taskKinds.generation,
+    input: { step: input.step, malformed: input.malformed, added: [...input.added], collapses: input.collapses ?? 0, overflow: input.overflow == null ? null : { ...input.overflow } },
+    after
+  })
   const turn = tx.sticky(state).turn
   if (turn === null) return
   turn.generation = { task: task.id, stage: "preparing", attempt: 1, model: null, retryAt: null, error: null }

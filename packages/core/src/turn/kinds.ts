@@ -2,7 +2,8 @@
 export const taskKinds = {
   generation: "bezel.generation",
   tool: "bezel.tool",
-  postTools: "bezel.post_tools"
+  postTools: "bezel.post_tools",
+  collapse: "bezel.collapse"
 } as const
 
 export const entryKinds = {
@@ -18,7 +19,9 @@ export const entryKinds = {
   /** A user message that a plugin or the host adds: a notice to the model. */
   notice: "bezel.notice",
   /** Where a fresh context starts. */
-  handoff: "bezel.handoff"
+  handoff: "bezel.handoff",
+  /** A summary of what came before: a head. */
+  summary: "bezel.summary"
 } as const
 
 /** Tasks of a turn: they are aborted with it, and they show through it rather than by themselves. */

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type ConversationConfig, type Harness, type HarnessError, openSession, type Session } from "../harness/index.ts"
 import type { Storage, StorageError } from "../storage/index.ts"
+import { collapseKind } from "./collapse.ts"
 import { makeConversation } from "./conversation.ts"
 import { generationKind } from "./generation.ts"
 import { makeMaterializations } from "./materializations.ts"
@@ -27,7 +28,8 @@ export const openHarness = Effect.fn("openHarness")(function*(
     (session) => [
       generationKind(session, options, materializations),
       toolKind(session, options, materializations),
-      postToolsKind(session, materializations)
+      postToolsKind(session, options, materializations),
+      collapseKind(session, options)
     ],
     {
       sessionID: options.sessionID,

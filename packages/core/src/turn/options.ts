@@ -1,5 +1,5 @@
 import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type { ConversationConfig, HarnessReport } from "../harness/index.ts"
 import type { ModelSource } from "../model/index.ts"
 import type { ArtifactWriter, MaterializeOptions, ToolSource } from "../tool/index.ts"
@@ -15,6 +15,18 @@ export interface RetryPolicy {
 }
 
 export const defaultRetry: RetryPolicy = { attempts: 5, firstWait: 1_000, longestWait: 600_000 }
+
+/** When a conversation is summarized. */
+export interface Compaction {
+  /** Whether a full context is summarized by itself; asking for it always works. */
+  readonly auto: boolean
+  /** Part of the model's context window at which it happens, from 0 to 1. */
+  readonly threshold: number
+  /** Tokens of the newest exchanges that stay as they are. */
+  readonly keepRecent: number
+}
+
+export const defaultCompaction: Compaction = { auto: true, threshold: 0.8, keepRecent: 20_000 }
 
 export interface OfferedAgent extends MaterializeOptions {
   readonly prompt: string | null
@@ -32,6 +44,8 @@ export interface TurnOptions {
   readonly defaults?: Partial<ConversationConfig>
   /** Which tools a conversation is offered, and what its agent adds to the system message. */
   readonly agent?: (name: string | null) => Effect.Effect<OfferedAgent>
+  /** Read before each request, so that a change of settings takes effect. */
+  readonly compaction?: Effect.Effect<Compaction>
   /** Opens a bounded file of the session for output that does not fit a result. */
   readonly artifact: (name: string) => Effect.Effect<ArtifactWriter>
   readonly retry?: RetryPolicy
@@ -39,3 +53,5 @@ export interface TurnOptions {
   readonly hookLimit?: Duration.Input
   readonly onReport?: (report: HarnessReport) => void
 }
+
+export const compactionOf = (options: TurnOptions): Effect.Effect<Compaction> => options.compaction ?? Effect.succeed(defaultCompaction)

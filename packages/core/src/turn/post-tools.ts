@@ -4,12 +4,15 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type ConversationState, HarnessError, type Phase, type Session, type RunnableKind, type Transaction } from "../harness/index.ts"
+import { type ConversationState, HarnessError, type Phase, type RunnableKind, type Session, type TaskRuntime, type Transaction } from "../harness/index.ts"
+import type { TaskRecord } from "../storage/index.ts"
 import type { ToolControl } from "../tool/index.ts"
 import { malformedLimit } from "./close.ts"
+import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
 import { endTurn, nextGeneration, placeSteers } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
+import type { TurnOptions } from "./options.ts"
 
 const PostToolsInput = Schema.Struct({
   generation: Schema.String,
@@ -31,10 +34,27 @@ const ToolTaskResult = Schema.Struct({
 const decodeInput = Schema.decodeUnknownSync(PostToolsInput)
 const decodeResult = Schema.decodeUnknownOption(ToolTaskResult)
 
-export const postToolsKind = (session: Session, materializations: Materializations): RunnableKind => {
+export const postToolsKind = (session: Session, options: TurnOptions, materializations: Materializations): RunnableKind => {
+  const afterTools = Effect.fnUntraced(function*(task: TaskRecord, runtime: TaskRuntime) {
+    const conversationID = runtime.conversation.record.id
+    const calls = (runtime.conversation.sticky.turn?.tools ?? []).map((tool) => ({
+      callID: tool.callId,
+      name: tool.name,
+      isError: tool.status !== "completed"
+    }))
+    for (const hook of session.extensions.hooksFor("post_tools", runtime.conversation)) {
+      const handler = hook.handlers.afterTools
+      if (handler === undefined) continue
+      const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
+      const limited = withLimit(Effect.suspend(() => handler(calls, api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+      yield* skipFailure(limited, "afterTools", hook.namespace, conversationID, session.report)
+    }
+  })
+
   const initial: Phase = (task, runtime) =>
     Effect.gen(function*() {
       const input = decodeInput(task.input)
+      yield* afterTools(task, runtime)
       const controls: Array<ToolControl> = []
       for (const id of input.tools) {
         const record = yield* Effect.mapError(session.storage.task(id), (error) => new HarnessError({ code: "faulted", message: error.message }))
@@ -89,5 +109,5 @@ const goOn = (tx: Transaction, state: ConversationState, input: typeof PostTools
   }
   placeSteers(tx, state)
   const added = new Set([...input.added, ...controls.flatMap((control) => control.addTools ?? [])])
-  nextGeneration(tx, state, { step: input.step + 1, malformed: input.malformed, added: [...added] })
+  nextGeneration(tx, state, { step: input.step + 1, malformed: input.malformed, added: [...added], collapses: 0 })
 }
