@@ -1,5 +1,5 @@
-import { describe, expect, it } from "@effect/vitest"
 import { closeMatches, formatModelRef, malformedCall, malformedMetadata, parseModelRef } from "@bezel/core/model"
+import { describe, expect, it } from "@effect/vitest"
 
 describe("the name of a model", () => {
   it("is split at its first slash, so a model's id may contain some", () => {
@@ -37,11 +37,15 @@ describe("close matches", () => {
 
 describe("a malformed call", () => {
   it("says so in its metadata, beside what the provider has there", () => {
-    const malformed = { error: "The arguments are not valid JSON.", text: "{\"a\"" }
-    expect(malformedCall({ metadata: { google: { signature: "x" }, ...malformedMetadata(malformed) } })).toEqual(malformed)
+    const malformed = { error: "The arguments are not valid JSON.", text: '{"a"' }
+    expect(malformedCall({ metadata: { google: { signature: "x" }, ...malformedMetadata(malformed) } })).toEqual(
+      malformed
+    )
   })
 
-  it.each([undefined, {}, { bezel: null }, { bezel: {} }, { bezel: { malformed: true } }, { bezel: { malformed: { error: 1, text: "" } } }])(
+  it.each([undefined, {}, { bezel: null }, { bezel: {} }, { bezel: { malformed: true } }, {
+    bezel: { malformed: { error: 1, text: "" } }
+  }])(
     "is not one with metadata %j",
     (metadata) => {
       expect(malformedCall({ metadata })).toBeNull()

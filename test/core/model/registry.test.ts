@@ -1,12 +1,19 @@
-import { describe, expect, it } from "@effect/vitest"
 import { type ModelInfo, type Provider, ProviderRegistry } from "@bezel/core/model"
-import { Effect, Exit } from "effect"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, type Scope } from "effect"
 import { scriptedModel } from "../../../packages/core/src/testing/model.ts"
 
 const plugin = (name: string, order = 0) => ({ plugin: name, version: "1", order })
 
 const info = (provider: string, model: string): ModelInfo => ({
-  provider, model, name: model, contextWindow: null, maxOutput: null, reasoning: false, images: false, cost: null
+  provider,
+  model,
+  name: model,
+  contextWindow: null,
+  maxOutput: null,
+  reasoning: false,
+  images: false,
+  cost: null
 })
 
 const provider = (id: string, models: ReadonlyArray<string>, change: Partial<Provider> = {}): Provider => ({
@@ -19,7 +26,7 @@ const provider = (id: string, models: ReadonlyArray<string>, change: Partial<Pro
   ...change
 })
 
-const withRegistry = <A, E>(body: (registry: ProviderRegistry["Service"]) => Effect.Effect<A, E, import("effect").Scope.Scope>) =>
+const withRegistry = <A, E>(body: (registry: ProviderRegistry["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(Effect.flatMap(ProviderRegistry, body)).pipe(Effect.provide(ProviderRegistry.layer))
 
 const messageOf = (registry: ProviderRegistry["Service"], provider: string, model: string) =>
@@ -31,7 +38,10 @@ const messageOf = (registry: ProviderRegistry["Service"], provider: string, mode
 describe("the provider registry", () => {
   it.effect("opens a model that a plugin contributes, by its full name", () =>
     withRegistry(Effect.fn(function*(registry) {
-      yield* registry.contributions.transform(plugin("a"), (draft) => draft.set("router", provider("router", ["meta/llama-3"])))
+      yield* registry.contributions.transform(
+        plugin("a"),
+        (draft) => draft.set("router", provider("router", ["meta/llama-3"]))
+      )
       const model = yield* registry.resolve({ provider: "router", model: "meta/llama-3" })
       expect(model.info).toMatchObject({ provider: "router", model: "meta/llama-3" })
       expect((yield* registry.list).map((one) => one.info.model)).toEqual(["meta/llama-3"])
@@ -45,8 +55,14 @@ describe("the provider registry", () => {
         draft.set("local", provider("local", ["a", "b"]))
       })
       expect((yield* registry.resolve(null)).info).toMatchObject({ provider: "bezel", model: "offline" })
-      yield* registry.contributions.transform(plugin("c", 2), (draft) => draft.setDefault({ provider: "local", model: "b" }))
-      yield* registry.contributions.transform(plugin("b", 1), (draft) => draft.setDefault({ provider: "local", model: "a" }))
+      yield* registry.contributions.transform(
+        plugin("c", 2),
+        (draft) => draft.setDefault({ provider: "local", model: "b" })
+      )
+      yield* registry.contributions.transform(
+        plugin("b", 1),
+        (draft) => draft.setDefault({ provider: "local", model: "a" })
+      )
       expect((yield* registry.resolve(null)).info.model).toBe("b")
     })))
 
@@ -54,21 +70,35 @@ describe("the provider registry", () => {
     withRegistry(Effect.fn(function*(registry) {
       yield* registry.contributions.transform(plugin("a"), (draft) => {
         draft.set("local", provider("local", ["qwen", "llama"]))
-        draft.set("away", provider("away", ["x"], { availability: { ready: false, reason: "no key is set: set AWAY_KEY" } }))
+        draft.set(
+          "away",
+          provider("away", ["x"], { availability: { ready: false, reason: "no key is set: set AWAY_KEY" } })
+        )
       })
-      expect(yield* messageOf(registry, "locall", "qwen")).toBe("There is no provider \"locall\" for the model locall/qwen; did you mean local?")
+      expect(yield* messageOf(registry, "locall", "qwen")).toBe(
+        'There is no provider "locall" for the model locall/qwen; did you mean local?'
+      )
       expect(yield* messageOf(registry, "zzzzzz", "qwen")).toContain("there are local, away")
-      expect(yield* messageOf(registry, "local", "qwn")).toBe("There is no model \"qwn\" at the provider \"local\"; did you mean qwen?")
+      expect(yield* messageOf(registry, "local", "qwn")).toBe(
+        'There is no model "qwn" at the provider "local"; did you mean qwen?'
+      )
       expect(yield* messageOf(registry, "local", "gpt-9000")).toContain("there are qwen, llama")
-      expect(yield* messageOf(registry, "away", "x")).toBe("The model away/x cannot be used: no key is set: set AWAY_KEY")
-      expect(yield* messageOf(registry, "", "")).toContain("There is no provider \"\"")
+      expect(yield* messageOf(registry, "away", "x")).toBe(
+        "The model away/x cannot be used: no key is set: set AWAY_KEY"
+      )
+      expect(yield* messageOf(registry, "", "")).toContain('There is no provider ""')
       expect(yield* messageOf(registry, "__proto__", "constructor")).toContain("There is no provider")
     })))
 
   it.effect("hands any model id to a provider that knows more than it lists", () =>
     withRegistry(Effect.fn(function*(registry) {
-      yield* registry.contributions.transform(plugin("a"), (draft) => draft.set("open", provider("open", [], { openEnded: true })))
-      expect((yield* registry.resolve({ provider: "open", model: "anything/at:all" })).info.model).toBe("anything/at:all")
+      yield* registry.contributions.transform(
+        plugin("a"),
+        (draft) => draft.set("open", provider("open", [], { openEnded: true }))
+      )
+      expect((yield* registry.resolve({ provider: "open", model: "anything/at:all" })).info.model).toBe(
+        "anything/at:all"
+      )
     })))
 
   it.effect("rebuilds without what a plugin contributed once that is gone", () =>
@@ -101,8 +131,10 @@ describe("the provider registry", () => {
 
   it.effect("fails with what the provider says when it cannot open a model", () =>
     withRegistry(Effect.fn(function*(registry) {
-      yield* registry.contributions.transform(plugin("a"), (draft) =>
-        draft.set("broken", provider("broken", ["x"], { open: () => Effect.die(new Error("bug")) })))
+      yield* registry.contributions.transform(
+        plugin("a"),
+        (draft) => draft.set("broken", provider("broken", ["x"], { open: () => Effect.die(new Error("bug")) }))
+      )
       const exit = yield* Effect.exit(registry.resolve({ provider: "broken", model: "x" }))
       expect(Exit.isFailure(exit)).toBe(true)
     })))

@@ -1,7 +1,20 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { replyEvents } from "../../../packages/core/src/testing/model-server.ts"
-import { ask, callsOf, chunk, collect, lastOf, model, request, secretKey, server, sse, textOf, wires } from "./support.ts"
+import {
+  ask,
+  callsOf,
+  chunk,
+  collect,
+  lastOf,
+  model,
+  request,
+  secretKey,
+  server,
+  sse,
+  textOf,
+  wires
+} from "./support.ts"
 
 const failing = (status: number, message: string, headers: { readonly [name: string]: string } = {}) => ({
   status,
@@ -29,7 +42,7 @@ describe.each(wires)("over the %s wire", (wire) => {
 
   it.live("a stream that ends inside the arguments of a call gives no call", () =>
     Effect.gen(function*() {
-      const { error, parts } = yield* ask(wire, { calls: [{ name: "read", args: "{\"path\":" }], finish: null })
+      const { error, parts } = yield* ask(wire, { calls: [{ name: "read", args: '{"path":' }], finish: null })
       expect(callsOf(parts)).toEqual([])
       expect(error).toMatchObject({ retryable: true })
       expect(["truncated", "malformed"]).toContain(error?.kind)
@@ -40,7 +53,7 @@ describe.each(wires)("over the %s wire", (wire) => {
       const events = replyEvents(wire, { text: ["one", "two"], calls: [{ name: "read", args: { path: "a" } }] })
       const last = Buffer.byteLength(events.slice(0, -2).join(""))
       for (let afterBytes = 1; afterBytes < last; afterBytes += 97) {
-        const { error, parts } = yield* ask(wire, { body: events.join(""), stop: { afterBytes, then: "destroy" } })
+        const { error, parts } = yield* ask(wire, { body: events.join(""), stop: { afterBytes, how: "destroy" } })
         expect(error, `cut after ${afterBytes} bytes`).toMatchObject({ kind: "transport", retryable: true })
         expect(parts.some((part) => part.type === "finish")).toBe(false)
       }
@@ -89,7 +102,9 @@ describe.each(wires)("over the %s wire", (wire) => {
   it.live("an event that is no JSON is malformed", () =>
     Effect.gen(function*() {
       const events = replyEvents(wire, { text: ["one", "two"] })
-      const { error } = yield* ask(wire, { body: [...events.slice(0, 3), "data: {\"broken\n\n", ...events.slice(3)].join("") })
+      const { error } = yield* ask(wire, {
+        body: [...events.slice(0, 3), 'data: {"broken\n\n', ...events.slice(3)].join("")
+      })
       expect(error).toMatchObject({ kind: "malformed", retryable: true })
     }))
 
@@ -108,11 +123,14 @@ describe.each(wires)("over the %s wire", (wire) => {
     { header: "Sunday, 06-Nov-94 08:49:37 GMT", millis: 0 },
     { header: "Sun Nov  6 08:49:37 1994", millis: 0 },
     { header: "", millis: null }
-  ])("too many requests with retry-after \"$header\" say to wait $millis ms", ({ header, millis }) =>
-    Effect.gen(function*() {
-      const { error } = yield* ask(wire, failing(429, "Slow down", header === "" ? {} : { "retry-after": header }))
-      expect(error).toMatchObject({ kind: "rate_limit", retryable: true, retryAfterMs: millis })
-    }))
+  ])(
+    'too many requests with retry-after "$header" say to wait $millis ms',
+    ({ header, millis }) =>
+      Effect.gen(function*() {
+        const { error } = yield* ask(wire, failing(429, "Slow down", header === "" ? {} : { "retry-after": header }))
+        expect(error).toMatchObject({ kind: "rate_limit", retryable: true, retryAfterMs: millis })
+      })
+  )
 
   it.live("a retry-after that is a date says how long it is until then", () =>
     Effect.gen(function*() {
@@ -124,7 +142,12 @@ describe.each(wires)("over the %s wire", (wire) => {
 
   it.live("a failure whose body never ends is told all the same", () =>
     Effect.gen(function*() {
-      const { error } = yield* ask(wire, { status: 429, text: "{\"error\":", headers: { "retry-after": "2" }, stop: { afterBytes: 100, then: "hang" } })
+      const { error } = yield* ask(wire, {
+        status: 429,
+        text: '{"error":',
+        headers: { "retry-after": "2" },
+        stop: { afterBytes: 100, how: "hang" }
+      })
       expect(error).toMatchObject({ kind: "rate_limit", retryAfterMs: 2_000 })
     }), 10_000)
 
@@ -138,7 +161,12 @@ describe.each(wires)("over the %s wire", (wire) => {
 
   it.live.each([
     { status: 400, message: "Something is wrong with field x", kind: "invalid_request", retryable: false },
-    { status: 400, message: "This model's maximum context length is 8192 tokens, however you requested 9000", kind: "overflow", retryable: false },
+    {
+      status: 400,
+      message: "This model's maximum context length is 8192 tokens, however you requested 9000",
+      kind: "overflow",
+      retryable: false
+    },
     { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum", kind: "overflow", retryable: false },
     { status: 400, message: "the request exceeds the available context size", kind: "overflow", retryable: false },
     { status: 413, message: "Request too large", kind: "overflow", retryable: false },
@@ -153,7 +181,7 @@ describe.each(wires)("over the %s wire", (wire) => {
     { status: 500, message: "Oops", kind: "unavailable", retryable: true },
     { status: 503, message: "Loading model", kind: "unavailable", retryable: true },
     { status: 529, message: "Overloaded", kind: "unavailable", retryable: true }
-  ])("status $status with \"$message\" is $kind", ({ kind, message, retryable, status }) =>
+  ])('status $status with "$message" is $kind', ({ kind, message, retryable, status }) =>
     Effect.gen(function*() {
       const { error, parts } = yield* ask(wire, failing(status, message))
       expect(parts).toEqual([])
@@ -164,14 +192,25 @@ describe.each(wires)("over the %s wire", (wire) => {
   it.live("a failure without a body, or with one that is no JSON, is told by its status", () =>
     Effect.gen(function*() {
       expect((yield* ask(wire, { status: 502 })).error).toMatchObject({ kind: "unavailable", retryable: true })
-      expect((yield* ask(wire, { status: 502, text: "<html>Bad gateway</html>" })).error).toMatchObject({ kind: "unavailable", retryable: true })
+      expect((yield* ask(wire, { status: 502, text: "<html>Bad gateway</html>" })).error).toMatchObject({
+        kind: "unavailable",
+        retryable: true
+      })
     }))
 
   it.live("no message holds the key, a header or what looks like a key", () =>
     Effect.gen(function*() {
-      const { error } = yield* ask(wire, failing(401, `Incorrect API key provided: ${secretKey}, team-secret-value, sk-proj-12345678, Bearer abcdef, http://me:pass@host/`))
+      const { error } = yield* ask(
+        wire,
+        failing(
+          401,
+          `Incorrect API key provided: ${secretKey}, team-secret-value, sk-proj-12345678, Bearer abcdef, http://me:pass@host/`
+        )
+      )
       expect(error?.kind).toBe("auth")
-      for (const secret of [secretKey, "team-secret-value", "sk-proj", "abcdef", "pass"]) expect(error?.message).not.toContain(secret)
+      for (const secret of [secretKey, "team-secret-value", "sk-proj", "abcdef", "pass"]) {
+        expect(error?.message).not.toContain(secret)
+      }
     }))
 
   it.live("a server that is not there cannot be reached", () =>
@@ -199,7 +238,10 @@ describe.each(wires)("over the %s wire", (wire) => {
 
   it.live("a document instead of a stream says what is in it", () =>
     Effect.gen(function*() {
-      const { error } = yield* ask(wire, { body: JSON.stringify({ error: { message: "no such model" } }), headers: { "content-type": "application/json" } })
+      const { error } = yield* ask(wire, {
+        body: JSON.stringify({ error: { message: "no such model" } }),
+        headers: { "content-type": "application/json" }
+      })
       expect(error).toMatchObject({ kind: "invalid_request", retryable: false })
       expect(error?.message).toContain("no such model")
     }))
@@ -226,9 +268,18 @@ describe("an error event inside a stream", () => {
   it.live("of the OpenAI wire is classified by its code or type", () =>
     Effect.gen(function*() {
       const inside = (error: unknown) => ask("openai", { body: sse(chunk({ content: "half" }), { error }) })
-      expect((yield* inside({ message: "slow down", type: "rate_limit_error", code: null })).error).toMatchObject({ kind: "rate_limit", retryable: true })
-      expect((yield* inside({ message: "upstream failed", code: 502 })).error).toMatchObject({ kind: "unavailable", retryable: true })
-      expect((yield* inside({ message: "too long", code: "context_length_exceeded" })).error).toMatchObject({ kind: "overflow", retryable: false })
+      expect((yield* inside({ message: "slow down", type: "rate_limit_error", code: null })).error).toMatchObject({
+        kind: "rate_limit",
+        retryable: true
+      })
+      expect((yield* inside({ message: "upstream failed", code: 502 })).error).toMatchObject({
+        kind: "unavailable",
+        retryable: true
+      })
+      expect((yield* inside({ message: "too long", code: "context_length_exceeded" })).error).toMatchObject({
+        kind: "overflow",
+        retryable: false
+      })
       expect((yield* inside({ message: "who knows" })).error?.message).toContain("who knows")
     }))
 
@@ -236,7 +287,10 @@ describe("an error event inside a stream", () => {
     Effect.gen(function*() {
       const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }
       const events = replyEvents("anthropic", { text: ["half"] })
-      expect((yield* ask("anthropic", { body: sse(overloaded) })).error).toMatchObject({ kind: "unavailable", retryable: true })
+      expect((yield* ask("anthropic", { body: sse(overloaded) })).error).toMatchObject({
+        kind: "unavailable",
+        retryable: true
+      })
       const { error, parts } = yield* ask("anthropic", { body: events.slice(0, 3).join("") + sse(overloaded) })
       expect(error).toMatchObject({ kind: "unavailable", retryable: true })
       expect(textOf(parts)).toBe("half")
@@ -249,7 +303,7 @@ describe("a server that keeps the connection open", () => {
       const body = replyEvents("openai", { text: "all of it" }).join("")
       const done = Buffer.byteLength(body)
       for (const chunks of ["whole", 1] as const) {
-        const { error, parts } = yield* ask("openai", { body, chunks, stop: { afterBytes: done, then: "hang" } })
+        const { error, parts } = yield* ask("openai", { body, chunks, stop: { afterBytes: done, how: "hang" } })
         expect(error).toBeNull()
         expect(textOf(parts)).toBe("all of it")
       }
@@ -258,7 +312,10 @@ describe("a server that keeps the connection open", () => {
   it.live("after message_stop ends the answer", () =>
     Effect.gen(function*() {
       const body = replyEvents("anthropic", { text: "all of it" }).join("")
-      const { error, parts } = yield* ask("anthropic", { body, stop: { afterBytes: Buffer.byteLength(body), then: "hang" } })
+      const { error, parts } = yield* ask("anthropic", {
+        body,
+        stop: { afterBytes: Buffer.byteLength(body), how: "hang" }
+      })
       expect(error).toBeNull()
       expect(textOf(parts)).toBe("all of it")
     }), 10_000)
@@ -270,6 +327,10 @@ it.live("one model streams several answers at once", () =>
     always((asked) => ({ text: [JSON.stringify(asked.body["messages"])], delayMillis: 5 }))
     const one = yield* model("openai", url)
     const answers = yield* Effect.forEach([1, 2, 3, 4], (n) =>
-      Stream.runCollect(one.stream(request({ messages: [{ role: "user", content: [{ type: "text", text: `number ${n}` }] }] }))), { concurrency: 4 })
-    expect(answers.map(textOf)).toEqual([1, 2, 3, 4].map((n) => JSON.stringify([{ role: "user", content: `number ${n}` }])))
+      Stream.runCollect(
+        one.stream(request({ messages: [{ role: "user", content: [{ type: "text", text: `number ${n}` }] }] }))
+      ), { concurrency: 4 })
+    expect(answers.map(textOf)).toEqual(
+      [1, 2, 3, 4].map((n) => JSON.stringify([{ role: "user", content: `number ${n}` }]))
+    )
   })))

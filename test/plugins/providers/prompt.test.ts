@@ -1,11 +1,16 @@
-import { describe, expect, it } from "@effect/vitest"
 import type { Message } from "@bezel/core/model"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { toPrompt } from "../../../packages/plugins/src/providers/ai-sdk-prompt.ts"
 import { collect, model, request, server, tool, wires } from "./support.ts"
 
 /** What a provider is sent for a conversation. */
-const sent = (wire: (typeof wires)[number], messages: ReadonlyArray<Message>, change: Parameters<typeof request>[0] = {}, info: Parameters<typeof model>[2] = {}) =>
+const sent = (
+  wire: (typeof wires)[number],
+  messages: ReadonlyArray<Message>,
+  change: Parameters<typeof request>[0] = {},
+  info: Parameters<typeof model>[2] = {}
+) =>
   Effect.scoped(Effect.gen(function*() {
     const { requests, url } = yield* server({ text: "ok" })
     const { error } = yield* collect(yield* model(wire, url, info), request({ messages, ...change }))
@@ -14,7 +19,10 @@ const sent = (wire: (typeof wires)[number], messages: ReadonlyArray<Message>, ch
   }))
 
 const user = (text: string): Message => ({ role: "user", content: [{ type: "text", text }] })
-const call = (id: string, params = {}): Message => ({ role: "assistant", content: [{ type: "tool-call", id, name: "read", params }] })
+const call = (id: string, params = {}): Message => ({
+  role: "assistant",
+  content: [{ type: "tool-call", id, name: "read", params }]
+})
 const result = (id: string, text: string, change: object = {}): Message => ({
   role: "tool",
   content: [{ type: "tool-result", id, name: "read", isFailure: false, result: text, ...change }]
@@ -34,13 +42,15 @@ describe.each(wires)("a request over the %s wire", (wire) => {
         user("second")
       ])
       expect(JSON.stringify(body)).not.toContain("cut before")
-      expect(JSON.stringify(body["messages"])).not.toContain("\"\"")
+      expect(JSON.stringify(body["messages"])).not.toContain('""')
       expect(body["messages"]).toHaveLength(wire === "openai" ? 2 : 1)
     }))
 
   it.live("says in words that a tool gave nothing", () =>
     Effect.gen(function*() {
-      const body = JSON.stringify(yield* sent(wire, [user("go"), call("a"), result("a", ""), call("b"), result("b", "", { isFailure: true })]))
+      const body = JSON.stringify(
+        yield* sent(wire, [user("go"), call("a"), result("a", ""), call("b"), result("b", "", { isFailure: true })])
+      )
       expect(body).toContain("(no output)")
       expect(body).toContain("(failed without output)")
     }))
@@ -49,28 +59,73 @@ describe.each(wires)("a request over the %s wire", (wire) => {
     Effect.gen(function*() {
       const body = yield* sent(wire, [
         user("go"),
-        { role: "assistant", content: [{ type: "text", text: "I look." }, { type: "tool-call", id: "a", name: "read", params: { p: 1 } }, { type: "tool-call", id: "b", name: "read", params: {} }] },
-        { role: "tool", content: [{ type: "tool-result", id: "a", name: "read", isFailure: false, result: "A" }, { type: "tool-result", id: "b", name: "read", isFailure: true, result: { code: 7 } }] }
+        {
+          role: "assistant",
+          content: [{ type: "text", text: "I look." }, { type: "tool-call", id: "a", name: "read", params: { p: 1 } }, {
+            type: "tool-call",
+            id: "b",
+            name: "read",
+            params: {}
+          }]
+        },
+        {
+          role: "tool",
+          content: [{ type: "tool-result", id: "a", name: "read", isFailure: false, result: "A" }, {
+            type: "tool-result",
+            id: "b",
+            name: "read",
+            isFailure: true,
+            result: { code: 7 }
+          }]
+        }
       ])
       if (wire === "openai") {
         expect(body["messages"]).toMatchObject([
           {},
-          { role: "assistant", content: "I look.", tool_calls: [{ id: "a", function: { name: "read", arguments: "{\"p\":1}" } }, { id: "b", function: { arguments: "{}" } }] },
+          {
+            role: "assistant",
+            content: "I look.",
+            tool_calls: [{ id: "a", function: { name: "read", arguments: '{"p":1}' } }, {
+              id: "b",
+              function: { arguments: "{}" }
+            }]
+          },
           { role: "tool", tool_call_id: "a", content: "A" },
-          { role: "tool", tool_call_id: "b", content: "{\"code\":7}" }
+          { role: "tool", tool_call_id: "b", content: '{"code":7}' }
         ])
       } else {
         expect(body["messages"]).toMatchObject([
           {},
-          { role: "assistant", content: [{ type: "text" }, { type: "tool_use", id: "a", input: { p: 1 } }, { type: "tool_use", id: "b", input: {} }] },
-          { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "A" }, { type: "tool_result", tool_use_id: "b", content: "{\"code\":7}", is_error: true }] }
+          {
+            role: "assistant",
+            content: [{ type: "text" }, { type: "tool_use", id: "a", input: { p: 1 } }, {
+              type: "tool_use",
+              id: "b",
+              input: {}
+            }]
+          },
+          {
+            role: "user",
+            content: [{ type: "tool_result", tool_use_id: "a", content: "A" }, {
+              type: "tool_result",
+              tool_use_id: "b",
+              content: '{"code":7}',
+              is_error: true
+            }]
+          }
         ])
       }
     }))
 
   it.live("shows an image of a tool's result to a model that reads images, and describes it to one that does not", () =>
     Effect.gen(function*() {
-      const messages = [user("go"), call("a"), result("a", "an image", { modelOutput: [{ type: "text", text: "see" }, image] }), call("b"), result("b", "B")]
+      const messages = [
+        user("go"),
+        call("a"),
+        result("a", "an image", { modelOutput: [{ type: "text", text: "see" }, image] }),
+        call("b"),
+        result("b", "B")
+      ]
       const seeing = JSON.stringify(yield* sent(wire, messages, {}, { images: true }))
       expect(seeing).toContain("iVBORw0KGgo=")
       expect(seeing).toContain("see")
@@ -81,10 +136,17 @@ describe.each(wires)("a request over the %s wire", (wire) => {
 
   it.live("shows images of the user, and describes other files that it cannot send", () =>
     Effect.gen(function*() {
-      const body = JSON.stringify(yield* sent(wire, [{
-        role: "user",
-        content: [image, { type: "file", mediaType: "application/zip", fileName: "a.zip", data: "UEsDBA==" }]
-      }], {}, { images: true }))
+      const body = JSON.stringify(
+        yield* sent(
+          wire,
+          [{
+            role: "user",
+            content: [image, { type: "file", mediaType: "application/zip", fileName: "a.zip", data: "UEsDBA==" }]
+          }],
+          {},
+          { images: true }
+        )
+      )
       expect(body).toContain("iVBORw0KGgo=")
       expect(body).not.toContain("UEsDBA==")
       expect(body).toContain("application/zip")
@@ -112,20 +174,41 @@ describe.each(wires)("a request over the %s wire", (wire) => {
 
 it("a prompt has none of our own data, and the provider's as it was", () => {
   const prompt = toPrompt([
-    { role: "user", content: [{ type: "text", text: "hi", options: { bezel: { private: true } } }], options: { bezel: { private: true }, google: { signature: "x" } } }
+    {
+      role: "user",
+      content: [{ type: "text", text: "hi", options: { bezel: { private: true } } }],
+      options: { bezel: { private: true }, google: { signature: "x" } }
+    }
   ], { images: false, filesInResults: false })
-  expect(prompt).toEqual([{ role: "user", content: [{ type: "text", text: "hi" }], providerOptions: { google: { signature: "x" } } }])
+  expect(prompt).toEqual([{
+    role: "user",
+    content: [{ type: "text", text: "hi" }],
+    providerOptions: { google: { signature: "x" } }
+  }])
 })
 
 it.live("images of results stand behind all results of an answer where results hold text only", () =>
   Effect.gen(function*() {
-    const body = yield* sent("openai", [
-      user("go"),
-      { role: "assistant", content: [{ type: "tool-call", id: "a", name: "read", params: {} }, { type: "tool-call", id: "b", name: "read", params: {} }] },
-      result("a", "an image", { modelOutput: [image] }),
-      result("b", "B"),
-      user("next")
-    ], {}, { images: true })
+    const body = yield* sent(
+      "openai",
+      [
+        user("go"),
+        {
+          role: "assistant",
+          content: [{ type: "tool-call", id: "a", name: "read", params: {} }, {
+            type: "tool-call",
+            id: "b",
+            name: "read",
+            params: {}
+          }]
+        },
+        result("a", "an image", { modelOutput: [image] }),
+        result("b", "B"),
+        user("next")
+      ],
+      {},
+      { images: true }
+    )
     expect(body["messages"]).toMatchObject([
       { role: "user" },
       { role: "assistant" },
@@ -139,11 +222,13 @@ it.live("images of results stand behind all results of an answer where results h
 describe("thinking", () => {
   it.live("is asked of a model that can, and never of one that cannot", () =>
     Effect.gen(function*() {
-      const openai = (thinking: "off" | "high", reasoning: boolean) => sent("openai", [user("x")], { thinking }, { reasoning })
+      const openai = (thinking: "off" | "high", reasoning: boolean) =>
+        sent("openai", [user("x")], { thinking }, { reasoning })
       expect((yield* openai("high", true))["reasoning_effort"]).toBe("high")
       expect((yield* openai("high", false))["reasoning_effort"]).toBeUndefined()
       expect((yield* openai("off", true))["reasoning_effort"]).toBeUndefined()
-      const anthropic = (thinking: "off" | "low", reasoning: boolean) => sent("anthropic", [user("x")], { thinking }, { reasoning, model: "claude-sonnet-4-5" })
+      const anthropic = (thinking: "off" | "low", reasoning: boolean) =>
+        sent("anthropic", [user("x")], { thinking }, { reasoning, model: "claude-sonnet-4-5" })
       expect((yield* anthropic("low", true))["thinking"]).toMatchObject({ type: "enabled" })
       expect((yield* anthropic("off", true))["thinking"]).toMatchObject({ type: "disabled" })
       expect((yield* anthropic("low", false))["thinking"]).toBeUndefined()
@@ -152,7 +237,10 @@ describe("thinking", () => {
 
 it.live("an Anthropic request marks what its next one will share, after the system text and at the end", () =>
   Effect.gen(function*() {
-    const body = yield* sent("anthropic", [{ role: "system", content: "You are." }, user("a"), { role: "assistant", content: [{ type: "text", text: "b" }] }, user("c")])
+    const body = yield* sent("anthropic", [{ role: "system", content: "You are." }, user("a"), {
+      role: "assistant",
+      content: [{ type: "text", text: "b" }]
+    }, user("c")])
     expect(body["system"]).toMatchObject([{ text: "You are.", cache_control: { type: "ephemeral" } }])
     const marked = JSON.stringify(body["messages"]).split("cache_control").length - 1
     expect(marked).toBe(1)

@@ -1,12 +1,13 @@
-import { describe, expect, it } from "@effect/vitest"
 import { type ModelRef, ProviderRegistry } from "@bezel/core/model"
 import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
+import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted, Result, Schema, Scope } from "effect"
 import { ModelSetting, ProvidersSetting } from "../../../packages/plugins/src/providers/contract.ts"
 import { session } from "../../../packages/plugins/src/providers/session.ts"
 import { collect, server, textOf } from "./support.ts"
 
-const decode = <A>(key: SettingsKey<A>, value: unknown) => Schema.decodeUnknownResult(key.schema, { onExcessProperty: "error" })(value)
+const decode = <A>(key: SettingsKey<A>, value: unknown) =>
+  Schema.decodeUnknownResult(key.schema, { onExcessProperty: "error" })(value)
 
 const decoded = <A>(key: SettingsKey<A>, value: unknown): A => Result.getOrThrow(decode(key, value))
 
@@ -18,14 +19,20 @@ const reader = (values: { readonly [name: string]: unknown }): SettingsReader =>
 })
 
 /** A location's registry with this plugin alone, under these settings and this environment. */
-const registry = (settings: { readonly [name: string]: unknown } = {}, environment: { readonly [name: string]: string } = {}) =>
+const registry = (
+  settings: { readonly [name: string]: unknown } = {},
+  environment: { readonly [name: string]: string } = {}
+) =>
   Effect.gen(function*() {
     const providers = yield* ProviderRegistry
     const scope = yield* Effect.scope
     yield* session({
       settings: reader(settings),
       provider: {
-        transform: (change) => providers.contributions.transform({ plugin: "bezel.providers", version: "1", order: 0 }, change).pipe(Effect.provideService(Scope.Scope, scope)),
+        transform: (change) =>
+          providers.contributions.transform({ plugin: "bezel.providers", version: "1", order: 0 }, change).pipe(
+            Effect.provideService(Scope.Scope, scope)
+          ),
         reload: providers.contributions.reload,
         list: Effect.map(providers.table, (table) => [...table.plugins].map(([id, plugin]) => ({ id, plugin })))
       }
@@ -34,9 +41,11 @@ const registry = (settings: { readonly [name: string]: unknown } = {}, environme
     return providers
   })
 
-const run = <A, E>(body: Effect.Effect<A, E, ProviderRegistry | Scope.Scope>) => Effect.scoped(body).pipe(Effect.provide(ProviderRegistry.layer))
+const run = <A, E>(body: Effect.Effect<A, E, ProviderRegistry | Scope.Scope>) =>
+  Effect.scoped(body).pipe(Effect.provide(ProviderRegistry.layer))
 
-const problem = (providers: ProviderRegistry["Service"], ref: ModelRef) => Effect.map(Effect.flip(providers.resolve(ref)), (error) => error.message)
+const problem = (providers: ProviderRegistry["Service"], ref: ModelRef) =>
+  Effect.map(Effect.flip(providers.resolve(ref)), (error) => error.message)
 
 describe("the providers of a location", () => {
   it.effect("without a key and without settings work offline", () =>
@@ -45,7 +54,9 @@ describe("the providers of a location", () => {
       const model = yield* providers.resolve(null)
       expect(model.info).toMatchObject({ provider: "bezel", model: "offline" })
       expect(textOf((yield* collect(model)).parts)).toContain("ANTHROPIC_API_KEY")
-      expect(yield* problem(providers, { provider: "anthropic", model: "claude-sonnet-5-5" })).toContain("set ANTHROPIC_API_KEY")
+      expect(yield* problem(providers, { provider: "anthropic", model: "claude-sonnet-5-5" })).toContain(
+        "set ANTHROPIC_API_KEY"
+      )
       expect(yield* problem(providers, { provider: "openai", model: "x" })).toContain("set OPENAI_API_KEY")
       expect(yield* problem(providers, { provider: "bezel", model: "oflline" })).toContain("did you mean offline?")
       expect(yield* problem(providers, { provider: "antropic", model: "x" })).toContain("did you mean anthropic?")
@@ -54,8 +65,12 @@ describe("the providers of a location", () => {
   it.effect("use a key of the environment, and say so to who talks to the offline model", () =>
     run(Effect.gen(function*() {
       const providers = yield* registry({}, { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: " " })
-      expect((yield* providers.resolve({ provider: "openai", model: "some/new-model" })).info.model).toBe("some/new-model")
-      expect(yield* problem(providers, { provider: "anthropic", model: "claude-sonnet-5-5" })).toContain("no key is set")
+      expect((yield* providers.resolve({ provider: "openai", model: "some/new-model" })).info.model).toBe(
+        "some/new-model"
+      )
+      expect(yield* problem(providers, { provider: "anthropic", model: "claude-sonnet-5-5" })).toContain(
+        "no key is set"
+      )
       expect(textOf((yield* collect(yield* providers.resolve(null))).parts)).toContain("PROVIDER is openai")
     })))
 
@@ -64,7 +79,9 @@ describe("the providers of a location", () => {
       const { requests, url } = yield* server({ text: "one" }, { text: "two" })
       const providers = yield* registry({}, { OPENAI_BASE_URL: url, ANTHROPIC_BASE_URL: url.replace("/v1", "/") })
       expect(textOf((yield* collect(yield* providers.resolve({ provider: "openai", model: "m" }))).parts)).toBe("one")
-      expect(textOf((yield* collect(yield* providers.resolve({ provider: "anthropic", model: "m" }))).parts)).toBe("two")
+      expect(textOf((yield* collect(yield* providers.resolve({ provider: "anthropic", model: "m" }))).parts)).toBe(
+        "two"
+      )
       expect(requests.map((request) => request.path)).toEqual(["/v1/chat/completions", "/v1/messages"])
     })))
 
@@ -82,7 +99,16 @@ describe("the providers of a location", () => {
         }
       })
       const model = yield* providers.resolve(null)
-      expect(model.info).toEqual({ provider: "local", model: "qwen", name: "Qwen", contextWindow: 32768, maxOutput: 4096, reasoning: false, images: false, cost: null })
+      expect(model.info).toEqual({
+        provider: "local",
+        model: "qwen",
+        name: "Qwen",
+        contextWindow: 32768,
+        maxOutput: 4096,
+        reasoning: false,
+        images: false,
+        cost: null
+      })
       expect(textOf((yield* collect(model)).parts)).toBe("hello")
       expect(requests[0]?.headers).toMatchObject({ authorization: "Bearer abc", "x-a": "b" })
       expect(requests[0]?.body).toMatchObject({ model: "qwen", max_tokens: 4096 })
@@ -92,23 +118,34 @@ describe("the providers of a location", () => {
   it.effect("take what settings change of a built-in one, and keep the rest", () =>
     run(Effect.gen(function*() {
       const providers = yield* registry({
-        providers: { anthropic: { options: { apiKey: "k" }, models: { "claude-own": { cost: { input: 1, output: 2 } } } } }
+        providers: {
+          anthropic: { options: { apiKey: "k" }, models: { "claude-own": { cost: { input: 1, output: 2 } } } }
+        }
       })
-      expect((yield* providers.resolve({ provider: "anthropic", model: "claude-own" })).info.cost).toEqual({ input: 1, output: 2, cacheRead: 1, cacheWrite: 1 })
+      expect((yield* providers.resolve({ provider: "anthropic", model: "claude-own" })).info.cost).toEqual({
+        input: 1,
+        output: 2,
+        cacheRead: 1,
+        cacheWrite: 1
+      })
       expect((yield* providers.list).some((one) => one.info.model === "claude-sonnet-5-5")).toBe(true)
     })))
 
   it.effect("that cannot be used as set up say why", () =>
     run(Effect.gen(function*() {
-      const providers = yield* registry({ providers: { nowhere: {}, odd: { package: "@ai-sdk/mistral", options: { apiKey: "k" } } } })
-      expect(yield* problem(providers, { provider: "nowhere", model: "x" })).toContain("providers.nowhere.options.baseURL")
+      const providers = yield* registry({
+        providers: { nowhere: {}, odd: { package: "@ai-sdk/mistral", options: { apiKey: "k" } } }
+      })
+      expect(yield* problem(providers, { provider: "nowhere", model: "x" })).toContain(
+        "providers.nowhere.options.baseURL"
+      )
       expect(yield* problem(providers, { provider: "odd", model: "x" })).toContain("@ai-sdk/mistral")
     })))
 
   it.effect("whose default model does not exist refuse it by name", () =>
     run(Effect.gen(function*() {
       const providers = yield* registry({ model: "nobody/x" })
-      expect((yield* Effect.flip(providers.resolve(null))).message).toContain("There is no provider \"nobody\"")
+      expect((yield* Effect.flip(providers.resolve(null))).message).toContain('There is no provider "nobody"')
     })))
 })
 
@@ -127,18 +164,24 @@ describe("the settings of providers", () => {
       { "a/b": {} },
       []
     ]
-    for (const value of wrong) expect(Result.isFailure(decode(ProvidersSetting, value)), JSON.stringify(value)).toBe(true)
+    for (const value of wrong) {
+      expect(Result.isFailure(decode(ProvidersSetting, value)), JSON.stringify(value)).toBe(true)
+    }
     expect(Result.isSuccess(decode(ProvidersSetting, { local: { options: { baseURL: "https://x/v1" } } }))).toBe(true)
   })
 
   it("keep keys and headers redacted", () => {
-    const { local } = decoded(ProvidersSetting, { local: { options: { apiKey: "secret-1", headers: { a: "secret-2" } } } })
+    const { local } = decoded(ProvidersSetting, {
+      local: { options: { apiKey: "secret-1", headers: { a: "secret-2" } } }
+    })
     expect(JSON.stringify(local)).not.toContain("secret")
     expect(local?.options?.apiKey === undefined ? null : Redacted.value(local.options.apiKey)).toBe("secret-1")
   })
 
   it("name a model as provider/model", () => {
-    for (const good of ["bezel/offline", "router/meta/llama-3", null]) expect(Result.isSuccess(decode(ModelSetting, good))).toBe(true)
+    for (const good of ["bezel/offline", "router/meta/llama-3", null]) {
+      expect(Result.isSuccess(decode(ModelSetting, good))).toBe(true)
+    }
     for (const bad of ["offline", "/x", "x/", "", 5]) expect(Result.isFailure(decode(ModelSetting, bad))).toBe(true)
   })
 

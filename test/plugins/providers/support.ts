@@ -1,10 +1,18 @@
 /** What the tests of the provider wires share: models of both wires at a server on loopback. */
 import type { ModelInfo, ModelPart, ModelRequest, ToolDefinition } from "@bezel/core/model"
 import { type Model, ModelError } from "@bezel/core/model"
-import { type ModelServer, type ScriptedReply, startModelServer } from "../../../packages/core/src/testing/model-server.ts"
 import { Effect, Exit, Redacted, Stream } from "effect"
 import type { Scope } from "effect"
-import { anthropicPackage, openAICompatiblePackage, openModel } from "../../../packages/plugins/src/providers/ai-sdk-packages.ts"
+import {
+  type ModelServer,
+  type ScriptedReply,
+  startModelServer
+} from "../../../packages/core/src/testing/model-server.ts"
+import {
+  anthropicPackage,
+  openAICompatiblePackage,
+  openModel
+} from "../../../packages/plugins/src/providers/ai-sdk-packages.ts"
 
 export const wires = ["openai", "anthropic"] as const
 export type Wire = (typeof wires)[number]
@@ -62,13 +70,22 @@ export const collect = (one: Model, asked: ModelRequest = request()): Effect.Eff
     const parts: Array<ModelPart> = []
     const exit = yield* Effect.exit(Stream.runForEach(one.stream(asked), (part) => Effect.sync(() => parts.push(part))))
     if (Exit.isSuccess(exit)) return { parts, error: null }
-    const error = exit.cause.reasons.map((reason) => reason._tag === "Fail" ? reason.error : null).find((found) => found !== null)
-    if (!(error instanceof ModelError)) throw new Error("The stream ended by something else than a ModelError", { cause: exit.cause })
+    const error = exit.cause.reasons.map((reason) => reason._tag === "Fail" ? reason.error : null).find((found) =>
+      found !== null
+    )
+    if (!(error instanceof ModelError)) {
+      throw new Error("The stream ended by something else than a ModelError", { cause: exit.cause })
+    }
     return { parts, error }
   })
 
 /** One request against one scripted answer. */
-export const ask = (wire: Wire, reply: ScriptedReply, asked?: ModelRequest, change?: Partial<ModelInfo>): Effect.Effect<Collected> =>
+export const ask = (
+  wire: Wire,
+  reply: ScriptedReply,
+  asked?: ModelRequest,
+  change?: Partial<ModelInfo>
+): Effect.Effect<Collected> =>
   Effect.scoped(Effect.gen(function*() {
     const { url } = yield* server(reply)
     return yield* collect(yield* Effect.orDie(model(wire, url, change)), asked)
@@ -85,7 +102,8 @@ export const callsOf = (parts: ReadonlyArray<ModelPart>) => parts.filter((part) 
 export const lastOf = (parts: ReadonlyArray<ModelPart>): ModelPart | undefined => parts.at(-1)
 
 /** Server-sent events of raw JSON, in the wire's order. */
-export const sse = (...events: ReadonlyArray<unknown>): string => events.map((one) => `data: ${JSON.stringify(one)}\n\n`).join("")
+export const sse = (...events: ReadonlyArray<unknown>): string =>
+  events.map((one) => `data: ${JSON.stringify(one)}\n\n`).join("")
 
 /** A chunk of an OpenAI chat completion. */
 export const chunk = (delta: unknown, finish: string | null = null): unknown => ({

@@ -9,7 +9,9 @@ import type { JsonObject } from "../json/index.ts"
 import type { MalformedCall } from "./model.ts"
 
 /** Why this call's arguments could not be read, or `null` for a call that may be run. */
-export const malformedCall = (part: { readonly metadata?: Response.ProviderMetadata | undefined }): MalformedCall | null => {
+export const malformedCall = (
+  part: { readonly metadata?: Response.ProviderMetadata | undefined }
+): MalformedCall | null => {
   const bezel = part.metadata?.["bezel"]
   if (!isObject(bezel)) return null
   const malformed = bezel["malformed"]

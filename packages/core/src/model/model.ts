@@ -25,7 +25,12 @@ export interface ModelInfo extends ModelRef {
   readonly reasoning: boolean
   readonly images: boolean
   /** US dollars per million tokens. */
-  readonly cost: { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number } | null
+  readonly cost: {
+    readonly input: number
+    readonly output: number
+    readonly cacheRead: number
+    readonly cacheWrite: number
+  } | null
 }
 
 export interface ToolDefinition {

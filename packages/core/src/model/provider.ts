@@ -73,10 +73,14 @@ export const draftProviders = (state: ProviderState, plugin: string): ProviderDr
     return provider
   }
   const put = (id: string, provider: Provider): void => {
-    if (!providerID.test(id)) throw new Error(`"${id}" cannot be the id of a provider: use letters, digits, ".", "_" and "-"`)
+    if (!providerID.test(id)) {
+      throw new Error(`"${id}" cannot be the id of a provider: use letters, digits, ".", "_" and "-"`)
+    }
     if (provider.id !== id) throw new Error(`The provider set as "${id}" says that its id is "${provider.id}"`)
     const foreign = provider.models.find((model) => model.provider !== id)
-    if (foreign !== undefined) throw new Error(`The provider "${id}" lists a model of "${foreign.provider}": ${foreign.model}`)
+    if (foreign !== undefined) {
+      throw new Error(`The provider "${id}" lists a model of "${foreign.provider}": ${foreign.model}`)
+    }
     state.providers.set(id, provider)
   }
   return {
@@ -115,13 +119,21 @@ export const resolveModel = (table: ProviderTable, wanted: ModelRef | null): Eff
   const ref = wanted ?? table.default ?? fallbackModel
   const provider = table.providers.get(ref.provider)
   if (provider === undefined) {
-    return refuse(`There is no provider "${ref.provider}" for the model ${formatModelRef(ref)}${among(ref.provider, [...table.providers.keys()])}`)
+    return refuse(
+      `There is no provider "${ref.provider}" for the model ${formatModelRef(ref)}${
+        among(ref.provider, [...table.providers.keys()])
+      }`
+    )
   }
   if (!provider.availability.ready) {
     return refuse(`The model ${formatModelRef(ref)} cannot be used: ${provider.availability.reason}`)
   }
   if (!provider.openEnded && !provider.models.some((model) => model.model === ref.model)) {
-    return refuse(`There is no model "${ref.model}" at the provider "${provider.id}"${among(ref.model, provider.models.map((model) => model.model))}`)
+    return refuse(
+      `There is no model "${ref.model}" at the provider "${provider.id}"${
+        among(ref.model, provider.models.map((model) => model.model))
+      }`
+    )
   }
   return provider.open(ref.model)
 }
@@ -135,5 +147,7 @@ const among = (name: string, known: ReadonlyArray<string>): string => {
   const close = closeMatches(name, known)
   if (close.length > 0) return `; did you mean ${close.join(" or ")}?`
   const shown = known.slice(0, 12).join(", ")
-  return `; there ${known.length === 1 ? "is" : "are"} ${shown}${known.length > 12 ? " and more (bezel model list)" : ""}`
+  return `; there ${known.length === 1 ? "is" : "are"} ${shown}${
+    known.length > 12 ? " and more (bezel model list)" : ""
+  }`
 }

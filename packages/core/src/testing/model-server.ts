@@ -18,13 +18,18 @@ export interface ServerCall {
   readonly args: string | JsonObject
 }
 
+export interface StopAfter {
+  readonly afterBytes: number
+  readonly how: "end" | "destroy" | "hang"
+}
+
 export interface Delivery {
   /** Bytes of the body in each write: one event each (default), all at once, so many bytes, or cut at these offsets. */
   readonly chunks?: "event" | "whole" | number | { readonly at: ReadonlyArray<number> }
   /** Milliseconds between writes. */
   readonly delayMillis?: number
   /** Write only so many bytes, then: `end` the body in order, `destroy` the connection, or `hang` and keep it open. */
-  readonly stop?: { readonly afterBytes: number; readonly then: "end" | "destroy" | "hang" }
+  readonly stop?: StopAfter | { readonly afterBytes: number; readonly then: StopAfter["how"] }
   readonly headers?: { readonly [name: string]: string }
 }
 
@@ -84,7 +89,10 @@ export interface ModelServer {
 export const startModelServer = async (...script: ReadonlyArray<ScriptedReply>): Promise<ModelServer> => {
   const replies: Array<ScriptedReply> = [...script]
   const requests: Array<RecordedRequest> = []
-  let fallback: ScriptedReply = { status: 500, json: { error: { message: "The script of the server has no reply left.", type: "server_error" } } }
+  let fallback: ScriptedReply = {
+    status: 500,
+    json: { error: { message: "The script of the server has no reply left.", type: "server_error" } }
+  }
   const server = http.createServer((incoming, outgoing) => {
     const path = incoming.url ?? "/"
     const wire = path.split("?", 1)[0]?.endsWith("/messages") === true ? "anthropic" : "openai"
@@ -140,10 +148,17 @@ export const replyEvents = (wire: "openai" | "anthropic", reply: AnswerReply): R
 const send = async (outgoing: http.ServerResponse, wire: "openai" | "anthropic", reply: ServerReply): Promise<void> => {
   if ("status" in reply) {
     const body = reply.json === undefined ? reply.text ?? "" : JSON.stringify(reply.json)
-    outgoing.writeHead(reply.status, { ...reply.json === undefined ? {} : { "content-type": "application/json" }, ...reply.headers })
+    outgoing.writeHead(reply.status, {
+      ...reply.json === undefined ? {} : { "content-type": "application/json" },
+      ...reply.headers
+    })
     return write(outgoing, [Buffer.from(body)], reply)
   }
-  outgoing.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", ...reply.headers })
+  outgoing.writeHead(200, {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    ...reply.headers
+  })
   if ("body" in reply) return write(outgoing, [Buffer.from(reply.body)], { chunks: "whole", ...reply })
   return write(outgoing, replyEvents(wire, reply).map((event) => Buffer.from(event)), reply)
 }
@@ -161,7 +176,11 @@ const split = (events: ReadonlyArray<Buffer>, chunks: NonNullable<Delivery["chun
   return cutAt(whole, Array.from({ length: Math.ceil(whole.length / chunks) }, (_, index) => index * chunks))
 }
 
-const write = async (outgoing: http.ServerResponse, events: ReadonlyArray<Buffer>, delivery: Delivery): Promise<void> => {
+const write = async (
+  outgoing: http.ServerResponse,
+  events: ReadonlyArray<Buffer>,
+  delivery: Delivery
+): Promise<void> => {
   const { chunks = "event", delayMillis, stop } = delivery
   const pieces = split(events, chunks)
   const separate = chunks !== "event" && chunks !== "whole"
@@ -178,6 +197,7 @@ const write = async (outgoing: http.ServerResponse, events: ReadonlyArray<Buffer
     // Without a turn of the event loop, writes can reach the client as one.
     else if (separate) await new Promise((resolve) => setImmediate(resolve))
   }
-  if (stop === undefined || stop.then === "end") outgoing.end()
-  else if (stop.then === "destroy") outgoing.destroy()
+  const how = stop === undefined ? "end" : "how" in stop ? stop.how : stop.then
+  if (how === "end") outgoing.end()
+  else if (how === "destroy") outgoing.destroy()
 }

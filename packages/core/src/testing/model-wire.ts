@@ -10,25 +10,44 @@ const list = (text: string | ReadonlyArray<string> | undefined): ReadonlyArray<s
 
 const pieces = (text: string, size: number): ReadonlyArray<string> => {
   const points = [...text]
-  return Array.from({ length: Math.ceil(points.length / size) }, (_, index) => points.slice(index * size, (index + 1) * size).join(""))
+  return Array.from(
+    { length: Math.ceil(points.length / size) },
+    (_, index) => points.slice(index * size, (index + 1) * size).join("")
+  )
 }
 
 const written = (args: string | object): string => typeof args === "string" ? args : JSON.stringify(args)
 
-const event = (data: JsonValue, name?: string): string => `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
+const event = (data: JsonValue, name?: string): string =>
+  `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
 
 /** OpenAI chat completions, up to `[DONE]`. */
 export const chatCompletionsEvents = (reply: AnswerReply): ReadonlyArray<string> => {
   const calls = reply.calls ?? []
   const chunk = (delta: JsonValue, finish: string | null = null): string =>
-    event({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "test", choices: [{ index: 0, delta, finish_reason: finish }] })
+    event({
+      id: "chatcmpl-1",
+      object: "chat.completion.chunk",
+      created: 1,
+      model: "test",
+      choices: [{ index: 0, delta, finish_reason: finish }]
+    })
   const events = [
     chunk({ role: "assistant", content: "" }),
     ...list(reply.reasoning).map((text) => chunk({ reasoning_content: text })),
     ...list(reply.text).map((text) => chunk({ content: text })),
     ...calls.flatMap((call, index) => [
-      chunk({ tool_calls: [{ index, id: call.id ?? `call_${index + 1}`, type: "function", function: { name: call.name, arguments: "" } }] }),
-      ...pieces(written(call.args), reply.argumentChunk ?? 16).map((text) => chunk({ tool_calls: [{ index, function: { arguments: text } }] }))
+      chunk({
+        tool_calls: [{
+          index,
+          id: call.id ?? `call_${index + 1}`,
+          type: "function",
+          function: { name: call.name, arguments: "" }
+        }]
+      }),
+      ...pieces(written(call.args), reply.argumentChunk ?? 16).map((text) =>
+        chunk({ tool_calls: [{ index, function: { arguments: text } }] })
+      )
     ])
   ]
   const finish = reply.finish === undefined ? calls.length > 0 ? "tool_calls" : "stop" : reply.finish
@@ -43,13 +62,23 @@ export const chatCompletionsEvents = (reply: AnswerReply): ReadonlyArray<string>
       created: 1,
       model: "test",
       choices: [],
-      usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output, prompt_tokens_details: { cached_tokens: cacheRead } }
+      usage: {
+        prompt_tokens: input,
+        completion_tokens: output,
+        total_tokens: input + output,
+        prompt_tokens_details: { cached_tokens: cacheRead }
+      }
     }),
     "data: [DONE]\n\n"
   ]
 }
 
-const stopReasons: { readonly [finish: string]: string } = { stop: "end_turn", length: "max_tokens", tool_calls: "tool_use", content_filter: "refusal" }
+const stopReasons: { readonly [finish: string]: string } = {
+  stop: "end_turn",
+  length: "max_tokens",
+  tool_calls: "tool_use",
+  content_filter: "refusal"
+}
 
 /** Anthropic messages, up to `message_stop`. */
 export const messagesEvents = (reply: AnswerReply): ReadonlyArray<string> => {
@@ -60,11 +89,23 @@ export const messagesEvents = (reply: AnswerReply): ReadonlyArray<string> => {
   const events = [
     named({
       type: "message_start",
-      message: { id: "msg_1", type: "message", role: "assistant", model: "test", content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 1 } }
+      message: {
+        id: "msg_1",
+        type: "message",
+        role: "assistant",
+        model: "test",
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        usage: { ...usage, output_tokens: 1 }
+      }
     })
   ]
   let index = 0
-  const block = (start: { readonly [key: string]: JsonValue }, deltas: ReadonlyArray<{ readonly [key: string]: JsonValue }>): void => {
+  const block = (
+    start: { readonly [key: string]: JsonValue },
+    deltas: ReadonlyArray<{ readonly [key: string]: JsonValue }>
+  ): void => {
     events.push(named({ type: "content_block_start", index, content_block: start }))
     for (const delta of deltas) events.push(named({ type: "content_block_delta", index, delta }))
     events.push(named({ type: "content_block_stop", index }))
@@ -76,18 +117,27 @@ export const messagesEvents = (reply: AnswerReply): ReadonlyArray<string> => {
       ...reply.signature === undefined ? [] : [{ type: "signature_delta", signature: reply.signature }]
     ])
   }
-  if (reply.text !== undefined) block({ type: "text", text: "" }, list(reply.text).map((text) => ({ type: "text_delta", text })))
+  if (reply.text !== undefined) {
+    block({ type: "text", text: "" }, list(reply.text).map((text) => ({ type: "text_delta", text })))
+  }
   calls.forEach((call, at) =>
     block(
       { type: "tool_use", id: call.id ?? `call_${at + 1}`, name: call.name, input: {} },
-      pieces(written(call.args), reply.argumentChunk ?? 16).map((partial) => ({ type: "input_json_delta", partial_json: partial }))
+      pieces(written(call.args), reply.argumentChunk ?? 16).map((partial) => ({
+        type: "input_json_delta",
+        partial_json: partial
+      }))
     )
   )
   const finish = reply.finish === undefined ? calls.length > 0 ? "tool_calls" : "stop" : reply.finish
   if (finish === null) return events
   return [
     ...events,
-    named({ type: "message_delta", delta: { stop_reason: stopReasons[finish] ?? finish, stop_sequence: null }, usage: { output_tokens: output } }),
+    named({
+      type: "message_delta",
+      delta: { stop_reason: stopReasons[finish] ?? finish, stop_sequence: null },
+      usage: { output_tokens: output }
+    }),
     named({ type: "message_stop" })
   ]
 }

@@ -88,7 +88,13 @@ export const brokenCall = (name: string, text: string, id: string = nextID("call
     { type: "tool-params-start", id, name },
     { type: "tool-params-delta", id, delta: text },
     { type: "tool-params-end", id },
-    { type: "tool-call", id, name, params: {}, metadata: malformedMetadata({ error: "The arguments are not valid JSON.", text }) }
+    {
+      type: "tool-call",
+      id,
+      name,
+      params: {},
+      metadata: malformedMetadata({ error: "The arguments are not valid JSON.", text })
+    }
   ], true)
 
 /** Waits, by the Effect clock, before the next step. */
@@ -183,7 +189,9 @@ export const scriptedModel = (script: ReadonlyArray<ScriptedTurn>, info: Partial
         requests.push(request)
         const turn = turns.shift()
         if (turn === undefined) {
-          return stream(fail("invalid_request", { message: `The script of the model has no turn for request ${requests.length}.` }))
+          return stream(
+            fail("invalid_request", { message: `The script of the model has no turn for request ${requests.length}.` })
+          )
         }
         const made = typeof turn === "function" ? turn(request) : turn
         const steps = typeof made === "string" ? [say(made)] : [...made]

@@ -39,13 +39,25 @@ export const classifyError = (error: unknown, context: ErrorContext): ModelError
   if (notStream instanceof NotAStream) return notAStream(notStream, context)
   const name = text(fields["name"])
   if (/^AI_(JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody|NoContentGenerated)Error$/.test(name)) {
-    return makeError("malformed", sentence(`${context.provider} sent a stream that cannot be read`, fields["message"], context), true)
+    return makeError(
+      "malformed",
+      sentence(`${context.provider} sent a stream that cannot be read`, fields["message"], context),
+      true
+    )
   }
   if (/^AI_Load(APIKey|Setting)Error$/.test(name)) {
-    return makeError("auth", `${context.provider} needs an API key: set it in the environment or as providers.….options.apiKey`, false)
+    return makeError(
+      "auth",
+      `${context.provider} needs an API key: set it in the environment or as providers.….options.apiKey`,
+      false
+    )
   }
   if (/^AI_(UnsupportedFunctionality|InvalidPrompt|InvalidArgument|NoSuchModel|TooManyEmbeddingValues)/.test(name)) {
-    return makeError("invalid_request", sentence(`The request cannot be sent to ${context.provider}`, fields["message"], context), false)
+    return makeError(
+      "invalid_request",
+      sentence(`The request cannot be sent to ${context.provider}`, fields["message"], context),
+      false
+    )
   }
   const status = statusOf(fields)
   // A stream that has begun and then broke keeps the status of its beginning.
@@ -87,11 +99,15 @@ const noQuota = /insufficient_quota|exceeded your current quota|billing|credit b
 
 /** A status of 400 and above, or an error event that amounts to one. */
 const refused = (status: number, fields: Fields, context: ErrorContext): ModelError => {
-  const said = `${text(fields["message"])} ${text(fields["type"])} ${text(fields["code"])} ${text(fields["responseBody"]).slice(0, 4_096)}`
+  const said = `${text(fields["message"])} ${text(fields["type"])} ${text(fields["code"])} ${
+    text(fields["responseBody"]).slice(0, 4_096)
+  }`
   const retryAfterMs = retryAfter(isFields(fields["responseHeaders"]) ? fields["responseHeaders"] : {}, context.now)
   const say = (start: string): string => sentence(`${start} (HTTP ${status})`, fields["message"], context)
   const { model, provider } = context
-  if (status === 429 && noQuota.test(said)) return makeError("rate_limit", say(`${provider} says that the account has no quota left`), false, retryAfterMs)
+  if (status === 429 && noQuota.test(said)) {
+    return makeError("rate_limit", say(`${provider} says that the account has no quota left`), false, retryAfterMs)
+  }
   if (status === 429) return makeError("rate_limit", say(`${provider} got too many requests`), true, retryAfterMs)
   if (status === 401 || status === 403) {
     return contentRefused.test(said)
@@ -99,11 +115,23 @@ const refused = (status: number, fields: Fields, context: ErrorContext): ModelEr
       : makeError("auth", say(`${provider} did not accept the API key`), false)
   }
   if (status === 402) return makeError("auth", say(`${provider} wants to be paid first`), false)
-  if (status === 404) return makeError("unknown_model", say(`${provider} does not know the model ${model}, or its baseURL is wrong`), false)
-  if (status === 408 || status === 425) return makeError("transport", say(`${provider} gave up waiting for the request`), true, retryAfterMs)
-  if (status === 409) return makeError("unavailable", say(`${provider} could not take the request now`), true, retryAfterMs)
+  if (status === 404) {
+    return makeError(
+      "unknown_model",
+      say(`${provider} does not know the model ${model}, or its baseURL is wrong`),
+      false
+    )
+  }
+  if (status === 408 || status === 425) {
+    return makeError("transport", say(`${provider} gave up waiting for the request`), true, retryAfterMs)
+  }
+  if (status === 409) {
+    return makeError("unavailable", say(`${provider} could not take the request now`), true, retryAfterMs)
+  }
   if (status >= 500) return makeError("unavailable", say(`${provider} failed`), true, retryAfterMs)
-  if (status === 413 || overflow.test(said)) return makeError("overflow", say(`The conversation does not fit ${model}`), false)
+  if (status === 413 || overflow.test(said)) {
+    return makeError("overflow", say(`The conversation does not fit ${model}`), false)
+  }
   if (contentRefused.test(said)) return makeError("refused", say(`${provider} refused the content`), false)
   return makeError("invalid_request", say(`${provider} did not accept the request`), false)
 }
@@ -114,11 +142,25 @@ const broken = (fields: Fields, cause: ReadonlyArray<Fields>, context: ErrorCont
   const inner = cause.at(-1)
   const why = text(inner?.["message"]) || text(fields["message"])
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/.test(code)) {
-    return makeError("transport", sentence(`The certificate of ${context.provider} cannot be verified`, `${code}: set NODE_EXTRA_CA_CERTS if it is your own`, context), false)
+    return makeError(
+      "transport",
+      sentence(
+        `The certificate of ${context.provider} cannot be verified`,
+        `${code}: set NODE_EXTRA_CA_CERTS if it is your own`,
+        context
+      ),
+      false
+    )
   }
   // The platform's fetch refuses some ports (those of mail, printing and the like) without a code.
   if (code === "ERR_INVALID_URL" || why === "bad port") {
-    return makeError("unknown_model", `The baseURL of ${context.provider} is not an address that can be used${why === "bad port" ? ", because of its port" : ""}`, false)
+    return makeError(
+      "unknown_model",
+      `The baseURL of ${context.provider} is not an address that can be used${
+        why === "bad port" ? ", because of its port" : ""
+      }`,
+      false
+    )
   }
   if (/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|UND_ERR_CONNECT/.test(code)) {
     return makeError("transport", sentence(`${context.provider} cannot be reached`, why || code, context), true)
@@ -129,12 +171,24 @@ const broken = (fields: Fields, cause: ReadonlyArray<Fields>, context: ErrorCont
 const notAStream = (error: NotAStream, context: ErrorContext): ModelError => {
   const { provider } = context
   if (error.location !== null) {
-    return makeError("unknown_model", sentence(`${provider} has moved; set its baseURL to the new place`, place(error.location), context), false)
+    return makeError(
+      "unknown_model",
+      sentence(`${provider} has moved; set its baseURL to the new place`, place(error.location), context),
+      false
+    )
   }
   if (/json/i.test(error.contentType ?? "")) {
-    return makeError("invalid_request", sentence(`${provider} answered with a document instead of a stream`, jsonMessage(error.body), context), false)
+    return makeError(
+      "invalid_request",
+      sentence(`${provider} answered with a document instead of a stream`, jsonMessage(error.body), context),
+      false
+    )
   }
-  return makeError("unknown_model", `${provider} answered with a web page instead of a stream: check its baseURL`, false)
+  return makeError(
+    "unknown_model",
+    `${provider} answered with a web page instead of a stream: check its baseURL`,
+    false
+  )
 }
 
 const jsonMessage = (body: string): string => {

@@ -13,7 +13,14 @@ export class NotAStream extends Error {
   readonly location: string | null
   readonly contentType: string | null
   readonly body: string
-  constructor(options: { readonly status: number; readonly location: string | null; readonly contentType: string | null; readonly body: string }) {
+  constructor(
+    options: {
+      readonly status: number
+      readonly location: string | null
+      readonly contentType: string | null
+      readonly body: string
+    }
+  ) {
     super("The answer is not a stream")
     this.name = "NotAStream"
     this.status = options.status
@@ -38,7 +45,8 @@ export const makeProviderFetch = (options: ProviderFetchOptions = {}): ProviderF
     const response = await globalThis.fetch(input, { ...init, redirect: "manual" })
     const contentType = response.headers.get("content-type")
     const redirected = response.status >= 300 && response.status < 400
-    const stream = response.ok && !(contentType !== null && /^(text\/html|application\/json)\b/i.test(contentType.trim()))
+    const stream = response.ok &&
+      !(contentType !== null && /^(text\/html|application\/json)\b/i.test(contentType.trim()))
     if (stream) return endingAtDone(response)
     const body = await readBounded(response, maxErrorBytes, errorBodyMillis)
     if (response.ok || redirected) {

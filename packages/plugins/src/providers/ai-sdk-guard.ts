@@ -14,7 +14,8 @@ export interface StreamGuard {
 }
 
 type Fields = { readonly [key: string]: unknown }
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value)
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === "string" && value.trim() !== ""
 
 /** For a protocol that we have no guard for. */
@@ -76,7 +77,11 @@ export const messagesGuard = (): StreamGuard => {
   const open = new Map<number, string>()
   const ids = new Set<string>()
   let finished = false
-  const needs: { readonly [delta: string]: string } = { input_json_delta: "tool_use", text_delta: "text", thinking_delta: "thinking" }
+  const needs: { readonly [delta: string]: string } = {
+    input_json_delta: "tool_use",
+    text_delta: "text",
+    thinking_delta: "thinking"
+  }
   return {
     event: (raw) => {
       if (!isFields(raw)) return null

@@ -7,9 +7,9 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provid
 import { type Model, ModelError, type ModelInfo } from "@bezel/core/model"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { aiSdkModel, type AiSdkModelOptions } from "./ai-sdk.ts"
 import { makeProviderFetch, type ProviderFetch } from "./ai-sdk-fetch.ts"
 import { chatCompletionsGuard, messagesGuard } from "./ai-sdk-guard.ts"
+import { aiSdkModel, type AiSdkModelOptions } from "./ai-sdk.ts"
 
 export const openAICompatiblePackage = "@ai-sdk/openai-compatible"
 export const anthropicPackage = "@ai-sdk/anthropic"
@@ -41,7 +41,14 @@ export const connectionProblem = (connection: Connection): string | null => {
 export const openModel = (connection: Connection, info: ModelInfo): Effect.Effect<Model, ModelError> => {
   const problem = connectionProblem(connection)
   if (problem !== null) {
-    return Effect.fail(new ModelError({ kind: "unknown_model", message: `The model ${info.provider}/${info.model} cannot be used: ${problem}`, retryable: false, retryAfterMs: null }))
+    return Effect.fail(
+      new ModelError({
+        kind: "unknown_model",
+        message: `The model ${info.provider}/${info.model} cannot be used: ${problem}`,
+        retryable: false,
+        retryAfterMs: null
+      })
+    )
   }
   const common = {
     info,
@@ -51,7 +58,11 @@ export const openModel = (connection: Connection, info: ModelInfo): Effect.Effec
       ...Object.values(connection.headers).map(Redacted.value)
     ]
   }
-  return Effect.succeed(aiSdkModel(connection.package === anthropicPackage ? anthropic(connection, common) : openAICompatible(connection, common)))
+  return Effect.succeed(
+    aiSdkModel(
+      connection.package === anthropicPackage ? anthropic(connection, common) : openAICompatible(connection, common)
+    )
+  )
 }
 
 type Common = Pick<AiSdkModelOptions, "info" | "providerName" | "secrets">

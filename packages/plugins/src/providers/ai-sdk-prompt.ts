@@ -32,7 +32,11 @@ const options = (own: ProviderOptions | undefined): { readonly providerOptions?:
   return Object.keys(copied).length === 0 ? {} : { providerOptions: copied }
 }
 
-const textPart = (part: TextPart): LanguageModelV4TextPart => ({ type: "text", text: wellFormed(part.text), ...options(part.options) })
+const textPart = (part: TextPart): LanguageModelV4TextPart => ({
+  type: "text",
+  text: wellFormed(part.text),
+  ...options(part.options)
+})
 
 const filePart = (part: FilePart, { images }: PromptOptions): LanguageModelV4TextPart | LanguageModelV4FilePart => {
   const image = part.mediaType.startsWith("image/")
@@ -46,13 +50,23 @@ const filePart = (part: FilePart, { images }: PromptOptions): LanguageModelV4Tex
     }
   }
   const named = part.fileName === undefined ? "" : ` "${wellFormed(part.fileName)}"`
-  return { type: "text", text: `[A file${named} of type ${part.mediaType} is not shown: this model does not read ${image ? "images" : "it"}.]` }
+  return {
+    type: "text",
+    text: `[A file${named} of type ${part.mediaType} is not shown: this model does not read ${
+      image ? "images" : "it"
+    }.]`
+  }
 }
 
 const isEmpty = (part: TextPart | FilePart): boolean => part.type === "text" && part.text === ""
 
-const userContent = (parts: ReadonlyArray<TextPart | FilePart>, promptOptions: PromptOptions): Array<LanguageModelV4TextPart | LanguageModelV4FilePart> =>
-  parts.filter((part) => !isEmpty(part)).map((part) => part.type === "text" ? textPart(part) : filePart(part, promptOptions))
+const userContent = (
+  parts: ReadonlyArray<TextPart | FilePart>,
+  promptOptions: PromptOptions
+): Array<LanguageModelV4TextPart | LanguageModelV4FilePart> =>
+  parts.filter((part) => !isEmpty(part)).map((part) =>
+    part.type === "text" ? textPart(part) : filePart(part, promptOptions)
+  )
 
 const resultText = (part: ToolResultPart): string => {
   const text = wellFormed(typeof part.result === "string" ? part.result : JSON.stringify(part.result))
@@ -63,14 +77,23 @@ const resultOutput = (part: ToolResultPart, promptOptions: PromptOptions): Langu
   const shown = userContent(part.modelOutput ?? [], promptOptions)
   const files = shown.some((one) => one.type === "file")
   if (part.isFailure || shown.length === 0 || !files) {
-    const text = shown.length === 0 ? resultText(part) : shown.map((one) => one.type === "text" ? one.text : "").join("\n")
+    const text = shown.length === 0
+      ? resultText(part)
+      : shown.map((one) => one.type === "text" ? one.text : "").join("\n")
     return part.isFailure ? { type: "error-text", value: text } : { type: "text", value: text }
   }
   if (promptOptions.filesInResults) {
     return {
       type: "content",
       value: shown.map((one) =>
-        one.type === "text" ? { type: "text", text: one.text } : { type: "file", mediaType: one.mediaType, data: one.data, ...(one.filename === undefined ? {} : { filename: one.filename }) }
+        one.type === "text"
+          ? { type: "text", text: one.text }
+          : {
+            type: "file",
+            mediaType: one.mediaType,
+            data: one.data,
+            ...(one.filename === undefined ? {} : { filename: one.filename })
+          }
       )
     }
   }
@@ -103,12 +126,20 @@ const message = (one: Message, promptOptions: PromptOptions): LanguageModelV4Mes
             content.push(filePart(part, promptOptions))
             break
           case "tool-call":
-            content.push({ type: "tool-call", toolCallId: part.id, toolName: part.name, input: part.params, ...options(part.options) })
+            content.push({
+              type: "tool-call",
+              toolCallId: part.id,
+              toolName: part.name,
+              input: part.params,
+              ...options(part.options)
+            })
             break
         }
       }
       // Reasoning alone is no content: a turn that was cut before its answer.
-      return content.every((part) => part.type === "reasoning") ? null : { role: "assistant", content, ...options(one.options) }
+      return content.every((part) => part.type === "reasoning")
+        ? null
+        : { role: "assistant", content, ...options(one.options) }
     }
     case "tool": {
       if (one.content.length === 0) return null
@@ -128,12 +159,17 @@ const message = (one: Message, promptOptions: PromptOptions): LanguageModelV4Mes
 }
 
 /** Files of results that could not stand in the results themselves. */
-const filesBeside = (one: Message, promptOptions: PromptOptions): Array<LanguageModelV4TextPart | LanguageModelV4FilePart> => {
+const filesBeside = (
+  one: Message,
+  promptOptions: PromptOptions
+): Array<LanguageModelV4TextPart | LanguageModelV4FilePart> => {
   if (one.role !== "tool" || promptOptions.filesInResults) return []
   return one.content.flatMap((part) => {
     if (part.isFailure) return []
     const files = userContent(part.modelOutput ?? [], promptOptions).filter((shown) => shown.type === "file")
-    return files.length === 0 ? [] : [{ type: "text" as const, text: `From the result of ${part.name} (${part.id}):` }, ...files]
+    return files.length === 0
+      ? []
+      : [{ type: "text" as const, text: `From the result of ${part.name} (${part.id}):` }, ...files]
   })
 }
 
@@ -156,4 +192,9 @@ export const toPrompt = (messages: ReadonlyArray<Message>, promptOptions: Prompt
 }
 
 export const toTools = (tools: ReadonlyArray<ToolDefinition>): NonNullable<LanguageModelV4CallOptions["tools"]> =>
-  tools.map((tool) => ({ type: "function", name: tool.name, description: tool.description, inputSchema: { ...tool.inputSchema } }))
+  tools.map((tool) => ({
+    type: "function",
+    name: tool.name,
+    description: tool.description,
+    inputSchema: { ...tool.inputSchema }
+  }))

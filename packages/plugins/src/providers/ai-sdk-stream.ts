@@ -7,8 +7,8 @@
  * only for an end that the provider has explained. Everything else is a `StreamFault`.
  */
 import type { LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/provider"
-import { malformedMetadata, type ModelErrorKind, type ModelPart } from "@bezel/core/model"
 import type { JsonObject, JsonValue } from "@bezel/core/json"
+import { malformedMetadata, type ModelErrorKind, type ModelPart } from "@bezel/core/model"
 import type { StreamGuard } from "./ai-sdk-guard.ts"
 
 /** Why a stream is no answer. `error` is what the provider reported, to be classified by who knows the provider. */
@@ -33,7 +33,11 @@ interface Block {
   metadata: Metadata | undefined
 }
 
-const fault = (kind: ModelErrorKind, message: string, retryable = true): StreamFault => ({ fault: kind, message, retryable })
+const fault = (kind: ModelErrorKind, message: string, retryable = true): StreamFault => ({
+  fault: kind,
+  message,
+  retryable
+})
 
 export const makeTranslator = (guard: StreamGuard): Translator => {
   const blocks = { text: new Map<string, Block>(), reasoning: new Map<string, Block>() }
@@ -72,7 +76,10 @@ export const makeTranslator = (guard: StreamGuard): Translator => {
     }
   }
 
-  const finish = (part: Extract<LanguageModelV4StreamPart, { type: "finish" }>, out: Array<ModelPart>): StreamFault | null => {
+  const finish = (
+    part: Extract<LanguageModelV4StreamPart, { type: "finish" }>,
+    out: Array<ModelPart>
+  ): StreamFault | null => {
     const { raw, unified } = part.finishReason
     const limit = unified === "length"
     const open = [...calls.values()].some((call) => !call.done)
@@ -82,7 +89,9 @@ export const makeTranslator = (guard: StreamGuard): Translator => {
     if (open && !limit) return fault("malformed", "The answer ends inside a tool call.")
     releaseHeld(out, limit && !open)
     if (limit) releaseCut(out)
-    for (const kind of ["text", "reasoning"] as const) for (const key of [...blocks[kind].keys()]) endBlock(kind, key, undefined, out)
+    for (const kind of ["text", "reasoning"] as const) {
+      for (const key of blocks[kind].keys()) endBlock(kind, key, undefined, out)
+    }
     const seen = guard.argumentLength()
     if (seen !== null && seen !== [...calls.values()].reduce((sum, call) => sum + call.text.length, 0)) {
       return fault("malformed", "The stream has a fragment of a tool call that belongs to no call.")
@@ -93,7 +102,12 @@ export const makeTranslator = (guard: StreamGuard): Translator => {
     return null
   }
 
-  const endBlock = (kind: "text" | "reasoning", key: string, more: Metadata | undefined, out: Array<ModelPart>): void => {
+  const endBlock = (
+    kind: "text" | "reasoning",
+    key: string,
+    more: Metadata | undefined,
+    out: Array<ModelPart>
+  ): void => {
     const block = blocks[kind].get(key)
     if (block === undefined) return
     blocks[kind].delete(key)
@@ -128,7 +142,9 @@ export const makeTranslator = (guard: StreamGuard): Translator => {
         case "reasoning-delta": {
           const kind = part.type === "text-delta" ? "text" : "reasoning"
           const block = blocks[kind].get(part.id)
-          if (block === undefined) return fault("malformed", "A part of the answer arrives for a block that is not open.")
+          if (block === undefined) {
+            return fault("malformed", "A part of the answer arrives for a block that is not open.")
+          }
           const metadata = toMetadata(part.providerMetadata)
           if (metadata !== undefined) block.metadata = mergeMetadata(block.metadata, metadata)
           if (part.delta === "") return null
@@ -219,7 +235,9 @@ const reasonOf = (
       return fault("truncated", "The answer broke off before its end.")
     default:
       if (raw === undefined) return fault("truncated", "The answer ended without a reason.")
-      if (incomplete.test(raw)) return fault("truncated", `The provider ended the answer as not complete (${raw.slice(0, 60)}).`)
+      if (incomplete.test(raw)) {
+        return fault("truncated", `The provider ended the answer as not complete (${raw.slice(0, 60)}).`)
+      }
       return calls > 0 ? "tool-calls" : "other"
   }
 }
@@ -229,7 +247,13 @@ const toCall = (call: Call, written: string, cutByLimit: boolean): ModelPart => 
   // A package may write "{}" for arguments that never came, which an output limit makes a lie.
   const parsed = cutByLimit && written.trim() === "" ? { error: cutError } : parseArguments(call.input)
   if ("params" in parsed) {
-    return { type: "tool-call", id: call.toolCallId, name: call.toolName, params: parsed.params, ...(metadata === undefined ? {} : { metadata }) }
+    return {
+      type: "tool-call",
+      id: call.toolCallId,
+      name: call.toolName,
+      params: parsed.params,
+      ...(metadata === undefined ? {} : { metadata })
+    }
   }
   const error = cutByLimit ? cutError : parsed.error
   return {
@@ -256,13 +280,18 @@ export const parseArguments = (written: string): { readonly params: JsonObject }
     return { error: `The arguments are not valid JSON: ${error instanceof Error ? error.message : String(error)}` }
   }
   if (!isJsonObject(value)) {
-    return { error: `The arguments must be a JSON object, not ${value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`}.` }
+    return {
+      error: `The arguments must be a JSON object, not ${
+        value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`
+      }.`
+    }
   }
   const wrong = notStrict(value)
   return wrong === null ? { params: value } : { error: wrong }
 }
 
-const isJsonObject = (value: unknown): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value)
+const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** JSON text can hold what a JSON value cannot: `1e999`. By a list, not by recursion: the depth is the model's choice. */
 const notStrict = (root: JsonValue): string | null => {
@@ -272,7 +301,7 @@ const notStrict = (root: JsonValue): string | null => {
     const next: Array<JsonValue> = []
     for (const value of level) {
       if (typeof value === "number" && !Number.isFinite(value)) return "The arguments hold a number that is too large."
-      if (typeof value === "object" && value !== null) for (const inner of Object.values(value)) next.push(inner)
+      if (typeof value === "object" && value !== null) { for (const inner of Object.values(value)) next.push(inner) }
     }
     level = next
   }

@@ -58,17 +58,22 @@ export const aiSdkModel = (options: AiSdkModelOptions): Model => {
         })
         const reader = yield* Effect.acquireRelease(
           Effect.sync(() => result.stream.getReader()),
-          (open) => Effect.sync(() => {
-            // Not awaited: the abort above ends it, and a package's stream may never answer.
-            open.cancel().catch(() => {})
-          })
+          (open) =>
+            Effect.sync(() => {
+              // Not awaited: the abort above ends it, and a package's stream may never answer.
+              open.cancel().catch(() => {})
+            })
         )
         return Stream.fromPull(Effect.sync(() => pull(options, reader)))
       }))
   }
 }
 
-const toCall = (options: AiSdkModelOptions, request: ModelRequest, abortSignal: AbortSignal): LanguageModelV4CallOptions => {
+const toCall = (
+  options: AiSdkModelOptions,
+  request: ModelRequest,
+  abortSignal: AbortSignal
+): LanguageModelV4CallOptions => {
   const { adjust, filesInResults = false, info, saysNoThinking = false } = options
   const maxOutput = request.maxOutput ?? info.maxOutput
   const call: LanguageModelV4CallOptions = {
@@ -120,15 +125,24 @@ const toError = Effect.fnUntraced(function*(
   if (error.kind !== "malformed" || guard.finished()) return yield* error
   // The package reports an early end as a response that it cannot make sense of. Only the end itself is that.
   return yield* isInvalidResponse(fault.error)
-    ? new ModelError({ kind: "truncated", message: `${provider}: The answer broke off before its end.`, retryable: true, retryAfterMs: null })
+    ? new ModelError({
+      kind: "truncated",
+      message: `${provider}: The answer broke off before its end.`,
+      retryable: true,
+      retryAfterMs: null
+    })
     : error
 })
 
-const isInvalidResponse = (error: unknown): boolean => error instanceof Error && error.name === "AI_InvalidResponseDataError"
+const isInvalidResponse = (error: unknown): boolean =>
+  error instanceof Error && error.name === "AI_InvalidResponseDataError"
 
 const classify = (options: AiSdkModelOptions, error: unknown): Effect.Effect<ModelError> =>
-  Effect.map(Clock.currentTimeMillis, (now) =>
-    classifyError(error, { provider: options.providerName, model: options.info.model, secrets: options.secrets, now }))
+  Effect.map(
+    Clock.currentTimeMillis,
+    (now) =>
+      classifyError(error, { provider: options.providerName, model: options.info.model, secrets: options.secrets, now })
+  )
 
 /** A promise of the package, whose failure is classified. */
 const attempt = <A>(options: AiSdkModelOptions, run: () => Promise<A> | PromiseLike<A>): Effect.Effect<A, ModelError> =>

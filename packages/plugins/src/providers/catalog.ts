@@ -5,8 +5,14 @@
  * without a key is there too, not ready, with a reason that says what to set.
  */
 import type { ModelInfo, Provider } from "@bezel/core/model"
-import * as Redacted from "effect/Redacted"
-import { anthropicPackage, type Connection, connectionProblem, openAICompatiblePackage, openModel } from "./ai-sdk-packages.ts"
+import type * as Redacted from "effect/Redacted"
+import {
+  anthropicPackage,
+  type Connection,
+  connectionProblem,
+  openAICompatiblePackage,
+  openModel
+} from "./ai-sdk-packages.ts"
 import type { ModelOptions, ProviderOptions } from "./contract.ts"
 
 /** What the environment says about providers. */

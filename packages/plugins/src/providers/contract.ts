@@ -1,8 +1,8 @@
 /**
  * Settings of model providers: `model` names the one to use where nothing else does, `providers` adds or changes some.
  */
-import * as Schema from "effect/Schema"
 import { SettingsKey } from "@bezel/core/settings"
+import * as Schema from "effect/Schema"
 
 /** `provider/model`; the model's own id may contain slashes. */
 export const ModelName = Schema.String.check(
@@ -18,7 +18,9 @@ export const ModelSetting: SettingsKey<string | null> = SettingsKey.make("model"
 })
 
 const Tokens = Schema.Int.check(Schema.isGreaterThan(0, { message: "Expected a number of tokens above 0" }))
-const Price = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0, { message: "Expected US dollars per million tokens" }))
+const Price = Schema.Finite.check(
+  Schema.isGreaterThanOrEqualTo(0, { message: "Expected US dollars per million tokens" })
+)
 
 /** What is said of one model of a provider; all of it is optional. */
 export const ModelOptions = Schema.Struct({
@@ -64,11 +66,12 @@ export type ProviderOptions = typeof ProviderOptions.Type
 const ids = Schema.makeFilter((providers: { readonly [id: string]: ProviderOptions }) =>
   Object.keys(providers).flatMap((id) =>
     id === "bezel"
-      ? [{ path: [id], issue: "Expected another id: \"bezel\" is the provider of bezel/offline" }]
+      ? [{ path: [id], issue: 'Expected another id: "bezel" is the provider of bezel/offline' }]
       : /^[a-z0-9][a-z0-9._-]*$/i.test(id)
       ? []
-      : [{ path: [id], issue: "Expected an id of letters, digits, \".\", \"_\" and \"-\"" }]
-  ))
+      : [{ path: [id], issue: 'Expected an id of letters, digits, ".", "_" and "-"' }]
+  )
+)
 
 /** Providers by id. An entry named like a built-in one changes that one. */
 export const ProvidersSetting: SettingsKey<{ readonly [id: string]: ProviderOptions }> = SettingsKey.make("providers", {

@@ -1,2 +1,3 @@
+/** Providers: where models come from, by settings and environment, and one that needs neither. */
 export * from "./contract.ts"
 export { session as providersSession } from "./session.ts"

@@ -54,7 +54,9 @@ const parsers: { readonly [verb: string]: (rest: string, written: string) => Off
   },
   task: (rest, written) => {
     const found = /^([^:\n]+):\s*([\s\S]+)$/.exec(rest)
-    return found === null ? null : call(written, "subagent", { description: unquote(found[1] ?? ""), prompt: (found[2] ?? "").trim() })
+    return found === null
+      ? null
+      : call(written, "subagent", { description: unquote(found[1] ?? ""), prompt: (found[2] ?? "").trim() })
   }
 }
 

@@ -6,7 +6,16 @@
  * from the messages alone, so a session can be continued, forked or recovered like with any other model.
  */
 import type { JsonValue } from "@bezel/core/json"
-import type { Message, Model, ModelInfo, ModelPart, ModelRequest, Provider, ToolCallPart, ToolResultPart } from "@bezel/core/model"
+import type {
+  Message,
+  Model,
+  ModelInfo,
+  ModelPart,
+  ModelRequest,
+  Provider,
+  ToolCallPart,
+  ToolResultPart
+} from "@bezel/core/model"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { grammarHelp, type OfflineCommand, parseCommands } from "./offline-grammar.ts"
@@ -68,8 +77,10 @@ const lastTurn = (messages: ReadonlyArray<Message>): Turn => {
   const calls: Array<ToolCallPart> = []
   const results = new Map<string, ToolResultPart>()
   for (const message of messages.slice(start + 1)) {
-    if (message.role === "assistant") for (const part of message.content) if (part.type === "tool-call") calls.push(part)
-    if (message.role === "tool") for (const part of message.content) results.set(part.id, part)
+    if (message.role === "assistant") {
+      for (const part of message.content) if (part.type === "tool-call") calls.push(part)
+    }
+    if (message.role === "tool") { for (const part of message.content) results.set(part.id, part) }
   }
   const prompts = messages.slice(0, start + 1).map(promptOf).filter((prompt) => prompt !== null)
   return { prompt: prompts.at(-1) ?? "", earlier: prompts.slice(0, -1), calls, results }
@@ -106,7 +117,9 @@ const follow = (
 const maxShown = 20_000
 
 const resultText = (result: ToolResultPart): string => {
-  const shown = result.modelOutput?.map((part) => part.type === "text" ? part.text : `(a file of type ${part.mediaType})`).join("\n")
+  const shown = result.modelOutput?.map((part) =>
+    part.type === "text" ? part.text : `(a file of type ${part.mediaType})`
+  ).join("\n")
   const text = shown ?? asText(result.result)
   return result.name === "read" && !result.isFailure ? withoutLineNumbers(text) : text
 }
@@ -126,12 +139,20 @@ const withoutLineNumbers = (text: string): string => {
 const asText = (value: JsonValue): string => typeof value === "string" ? value : JSON.stringify(value, null, 2)
 
 const cut = (text: string): string =>
-  text.length <= maxShown ? text : `${text.slice(0, maxShown).toWellFormed()}\n… (${text.length - maxShown} more characters)`
+  text.length <= maxShown
+    ? text
+    : `${text.slice(0, maxShown).toWellFormed()}\n… (${text.length - maxShown} more characters)`
 
 const outcomeText = ({ command, result }: Outcome): string => {
-  if (result === "not offered") return `\`${command.written}\` needs the tool ${command.tool}, which is not offered here.`
+  if (result === "not offered") {
+    return `\`${command.written}\` needs the tool ${command.tool}, which is not offered here.`
+  }
   const text = resultText(result)
-  if (result.isFailure) return `\`${command.written}\` did not work: ${text.trim() === "" ? "the tool failed without saying why." : cut(text)}`
+  if (result.isFailure) {
+    return `\`${command.written}\` did not work: ${
+      text.trim() === "" ? "the tool failed without saying why." : cut(text)
+    }`
+  }
   return text.trim() === "" ? `\`${command.written}\` is done, without output.` : cut(text)
 }
 
@@ -140,7 +161,8 @@ const report = (outcomes: ReadonlyArray<Outcome>): string => {
   if (only !== undefined && outcomes.length === 1) return outcomeText(only)
   return outcomes.map((outcome, index) => {
     const text = outcomeText(outcome)
-    const plain = outcome.result !== "not offered" && !outcome.result.isFailure && resultText(outcome.result).trim() !== ""
+    const plain = outcome.result !== "not offered" && !outcome.result.isFailure &&
+      resultText(outcome.result).trim() !== ""
     return `${index + 1}. ${plain ? `\`${outcome.command.written}\`:\n\n${text}` : text}`
   }).join("\n\n")
 }
@@ -151,10 +173,14 @@ const introduction = (turn: Turn, connect: ReadonlyArray<string>): string => {
   return [
     "I am `bezel/offline`, a small deterministic model that needs no key and no network. I do not understand free text; I follow these commands, several joined by ` then `:",
     grammarHelp.map((line) => `- \`${line}\``).join("\n"),
-    ...(previous === undefined ? [] : [`Before this you asked me ${asked} in this conversation, the last was: ${firstLine(previous)}`]),
+    ...(previous === undefined
+      ? []
+      : [`Before this you asked me ${asked} in this conversation, the last was: ${firstLine(previous)}`]),
     connect.length === 0
       ? "To connect a real model, set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` (for your own server `OPENAI_BASE_URL`), or add a provider to `bezel.jsonc`; then choose a model with `--model PROVIDER/MODEL` or the setting `model`. `bezel model list` shows what there is."
-      : `A real model is at hand: choose one with \`--model PROVIDER/MODEL\` or the setting \`model\`, where PROVIDER is ${connect.join(" or ")}. \`bezel model list\` shows what there is.`
+      : `A real model is at hand: choose one with \`--model PROVIDER/MODEL\` or the setting \`model\`, where PROVIDER is ${
+        connect.join(" or ")
+      }. \`bezel model list\` shows what there is.`
   ].join("\n\n")
 }
 

@@ -16,9 +16,13 @@ import { offlineProvider } from "./offline.ts"
 
 /** A variable that is set but empty counts as not set: that is how shells unset for one command. */
 const variable = (name: string) =>
-  Effect.map(Config.option(Config.String(name)), (value) => Option.getOrNull(Option.filter(value, (text) => text.trim() !== "")))
+  Effect.map(
+    Config.option(Config.String(name)),
+    (value) => Option.getOrNull(Option.filter(value, (text) => text.trim() !== ""))
+  )
 
-const secret = (name: string) => Effect.map(variable(name), (value) => value === null ? null : Redacted.make(value.trim()))
+const secret = (name: string) =>
+  Effect.map(variable(name), (value) => value === null ? null : Redacted.make(value.trim()))
 
 export const readEnvironment: Effect.Effect<ProviderEnvironment, Config.ConfigError> = Effect.all({
   anthropicKey: secret("ANTHROPIC_API_KEY"),
