@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Conversation as HarnessConversation } from "../harness/index.ts"
-import { HarnessError, type InputHandle } from "../harness/index.ts"
+import { HarnessError, type InputHandle, type Watch } from "../harness/index.ts"
 import {
   ClientIdentity,
   type Implementation,
@@ -44,8 +44,7 @@ export const provideConversation = (
     const parent = yield* Effect.scope
     const provided = yield* Deferred.make<void>()
 
-    const once = Effect.gen(function*() {
-      const watch = yield* conversation.watch
+    const follow = Effect.fnUntraced(function*(watch: Watch) {
       const view = MutableRemoteState.makeUnsafe(ConversationViewSchema, watch.view, { sequence: watch.revision })
       const happened = MutableRemoteEvents.makeUnsafe(ViewEventSchema)
       const implementation: Implementation<Conversation> = {
@@ -88,18 +87,27 @@ export const provideConversation = (
           view.publish(envelope.operations),
           Effect.forEach(envelope.events, (event) => happened.emit(event), { discard: true })
         ))
-    }).pipe(Effect.scoped)
+    })
 
-    // Whatever ended the watch, the next one starts from a fresh snapshot; a session that has ended has no next one.
-    const hasEnded = (error: HarnessError) => error.code === "closed" || error.code === "faulted"
+    // When a watch ends (it fell too far behind, or what it gave did not apply), the next one starts from a fresh snapshot.
+    // A session that has ended gives no watch any more, which is the end.
+    const once = Effect.scoped(Effect.gen(function*() {
+      const watch = yield* conversation.watch
+      return yield* follow(watch).pipe(
+        Effect.as(true),
+        Effect.catchTag("HarnessError", (error) =>
+          Effect.as(Effect.logDebug(`The view of session ${sessionID} is taken anew: ${error.message}`), true)),
+        Effect.catchTag("RegistrationError", (error) => Effect.as(Effect.logError(error.message), false)),
+        Effect.catchDefect((defect) =>
+          Effect.logError(`The view of session ${sessionID} could not be followed.`, defect).pipe(
+            Effect.andThen(Effect.sleep("1 second")),
+            Effect.as(true)
+          ))
+      )
+    }))
     yield* Effect.forkScoped(
       once.pipe(
-        Effect.as(true),
-        Effect.catch((error) =>
-          error instanceof HarnessError
-            ? Effect.as(Effect.logDebug(`The view of session ${sessionID} is taken anew: ${error.message}`), !hasEnded(error))
-            : Effect.as(Effect.logError(`The conversation service of session ${sessionID} failed: ${error.message}`), false)
-        ),
+        Effect.catch(() => Effect.succeed(false)),
         Effect.repeat({ while: (again) => again }),
         Effect.ensuring(Deferred.succeed(provided, undefined))
       )

@@ -1,0 +1,124 @@
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Stream } from "effect"
+import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
+import { SessionRuntime } from "@bezel/core/session"
+import { ServiceDirectory } from "@bezel/core/service"
+import { run, say, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
+
+const attached = (script: Parameters<typeof scriptedModel>[0], plugins: ReadonlyArray<Plugin> = []) =>
+  Effect.gen(function*() {
+    const host = yield* testSessionHost(plugins, { model: scriptedModel(script) })
+    const { id } = yield* host.session.create()
+    const connection = yield* host.connect(id)
+    const conversation = yield* connection.use(Conversation, { key: conversationKey(id, "c1") })
+    yield* conversation.ready
+    return { host, id, connection, conversation }
+  })
+
+describe("Conversation service", () => {
+  it.live("numbers its deliveries as the conversation numbers its commits, and never shows one commit in parts", () =>
+    Effect.gen(function*() {
+      const { conversation, host, id } = yield* attached([[say("a", "b", "c")]])
+      const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
+      const local = yield* Context.get(host.services, ServiceDirectory).use(Conversation, { session: id, key: conversationKey(id, "c1") })
+      const seen: Array<boolean> = []
+      yield* Effect.forkScoped(local.view.forEach((view) =>
+        Effect.sync(() => {
+          // The answer and the end of its turn come in one commit.
+          seen.push(view.entries.some(({ kind }) => kind === "bezel.assistant") === (view.turn === null && view.entries.length > 0))
+        })))
+      const { inputID } = yield* conversation.send({ text: "go" })
+      yield* conversation.wait({ inputID })
+      const { revision, view } = yield* main.snapshot
+      yield* local.view.changes.pipe(Stream.filter(() => local.view.sequence >= revision), Stream.runHead)
+      expect(local.view.sequence).toBe(revision)
+      expect(local.view.value).toEqual(view)
+      expect(seen.length).toBeGreaterThan(2)
+      expect(seen.slice(1)).not.toContain(false)
+    }).pipe(Effect.scoped))
+
+  it.live("tells what happened to whoever listens", () =>
+    Effect.gen(function*() {
+      const { conversation } = yield* attached(["hello"])
+      const names = yield* Effect.forkScoped(conversation.happened.pipe(
+        Stream.map(({ type }) => type),
+        Stream.takeUntil((type) => type === "turn.ended"),
+        Stream.runCollect
+      ))
+      yield* Effect.sleep(20)
+      yield* conversation.send({ text: "go" })
+      const types = Array.from(yield* Fiber.join(names))
+      expect(types).toContain("entry.added")
+      expect(types.at(-1)).toBe("turn.ended")
+    }).pipe(Effect.scoped))
+
+  it.live("shows a fork as another conversation of the session, to those who observe", () =>
+    Effect.gen(function*() {
+      const { conversation, host, id } = yield* attached(["one"])
+      const { inputID } = yield* conversation.send({ text: "go" })
+      yield* conversation.wait({ inputID })
+      const keys = yield* Deferred.make<string>()
+      const facet = yield* testPresentation(host, {
+        list: (ctx) =>
+          ctx.observe(Conversation, (_, key) => key === conversationKey(id, "c1") ? Effect.void : Effect.asVoid(Deferred.succeed(keys, key)))
+      }, id)
+      const [entry] = yield* conversation.entries({ limit: 1 })
+      assert(entry !== undefined)
+      const { conversationID } = yield* conversation.fork({ at: entry.id })
+      expect(yield* Deferred.await(keys)).toBe(conversationKey(id, conversationID))
+      const forked = yield* facet.use(Conversation, { key: conversationKey(id, conversationID) })
+      yield* forked.ready
+      expect(forked.view.value?.conversation.parent).toEqual({ conversation: "c1", at: entry.id })
+    }).pipe(Effect.scoped))
+
+  it.live("aborts the running turn and queued inputs, and says why", () =>
+    Effect.gen(function*() {
+      const started = yield* Deferred.make<void>()
+      const { conversation } = yield* attached([[run(Effect.asVoid(Deferred.succeed(started, undefined))), run(Effect.never)]])
+      const first = yield* conversation.send({ text: "a" })
+      yield* Deferred.await(started)
+      const second = yield* conversation.send({ text: "b", whenBusy: "followUp" })
+      const error = yield* Effect.flip(conversation.send({ text: "c", whenBusy: "reject" }))
+      expect(error).toMatchObject({ _tag: "HarnessError", code: "busy" })
+      expect(yield* conversation.inputAbort({ inputID: second.inputID })).toBe("aborted")
+      yield* conversation.abort({ reason: "enough" })
+      expect(yield* conversation.wait(first)).toMatchObject({ status: "unanswered", reason: "aborted" })
+    }).pipe(Effect.scoped))
+
+  it.live("changes the conversation's settings, and refuses what is none by its path", () =>
+    Effect.gen(function*() {
+      const { conversation } = yield* attached([])
+      yield* conversation.configSet({ thinking: "high" })
+      const view = yield* conversation.view.changes.pipe(Stream.filter(({ config }) => config.thinking === "high"), Stream.runHead)
+      expect(view._tag).toBe("Some")
+      // @ts-expect-error not a level
+      const error = yield* Effect.flip(conversation.configSet({ thinking: "extreme" }))
+      expect(error).toMatchObject({ code: "invalid_arguments", data: { path: "thinking" } })
+    }).pipe(Effect.scoped))
+
+  it.live("takes a fresh snapshot when it has fallen too far behind", () =>
+    Effect.gen(function*() {
+      const counter = Plugin.define({
+        id: "test.counter",
+        session: (ctx) =>
+          Effect.gen(function*() {
+            const state = yield* ctx.namespace("test.counter", { sticky: { count: 0 } }, { view: (values) => values })
+            yield* ctx.onSession((session) =>
+              Effect.asVoid(Effect.forkScoped(Effect.gen(function*() {
+                yield* Effect.sleep(50)
+                // No yield between the commits that is long enough for the bridge to keep up.
+                yield* Effect.forEach(Array.from({ length: 6_000 }), () =>
+                  state.update(session.main.id, (draft) => {
+                    draft["count"] = Number(draft["count"]) + 1
+                  }), { discard: true, concurrency: 6_000 })
+              }))))
+          })
+      })
+      const { conversation } = yield* attached([], [counter])
+      const last = yield* conversation.view.changes.pipe(
+        Stream.filter(({ plugins }) => JSON.stringify(plugins["test.counter"]) === "{\"count\":6000}"),
+        Stream.runHead
+      )
+      expect(last._tag).toBe("Some")
+    }).pipe(Effect.scoped))
+})
