@@ -17,7 +17,7 @@ import {
 export const wires = ["openai", "anthropic"] as const
 export type Wire = (typeof wires)[number]
 
-export const info = (change: Partial<ModelInfo> = {}): ModelInfo => ({
+const info = (change: Partial<ModelInfo> = {}): ModelInfo => ({
   provider: "local",
   model: "m",
   name: "M",

@@ -215,7 +215,7 @@ const sentence = (start: string, detail: unknown, context: ErrorContext): string
 }
 
 /** Takes out known secrets, and what looks like one: providers quote the key that they refuse. */
-export const redact = (message: string, secrets: ReadonlyArray<string>): string => {
+const redact = (message: string, secrets: ReadonlyArray<string>): string => {
   let out = message
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
     if (secret.length >= 4) out = out.replaceAll(secret, "[redacted]")
@@ -233,7 +233,7 @@ const httpDate =
  * How long the provider asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` as seconds or as a date (RFC 9110
  * §10.2.3). Finite and at least 0; `null` where nothing is said or it cannot be read.
  */
-export const retryAfter = (headers: { readonly [name: string]: unknown }, now: number): number | null => {
+const retryAfter = (headers: { readonly [name: string]: unknown }, now: number): number | null => {
   const millis = number(headers["retry-after-ms"])
   if (millis !== null) return millis
   const value = text(headers["retry-after"]).trim()

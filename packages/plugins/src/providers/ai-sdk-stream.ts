@@ -271,7 +271,7 @@ const cutError = "The arguments were cut off by the output limit."
 const maxDepth = 100
 
 /** Reads the arguments of a call; no text at all counts as none. Never throws. */
-export const parseArguments = (written: string): { readonly params: JsonObject } | { readonly error: string } => {
+const parseArguments = (written: string): { readonly params: JsonObject } | { readonly error: string } => {
   if (written.trim() === "") return { params: {} }
   let value: unknown
   try {

@@ -20,7 +20,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { grammarHelp, type OfflineCommand, parseCommands } from "./offline-grammar.ts"
 
-export const offlineInfo: ModelInfo = {
+const offlineInfo: ModelInfo = {
   provider: "bezel",
   model: "offline",
   name: "Bezel offline",
