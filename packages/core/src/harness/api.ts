@@ -302,8 +302,15 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>
   /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
   readonly resume: Effect.Effect<void, HarnessError>
-  /** True when no invocation exists, running or sleeping. */
+  /** True when no invocation exists, running or sleeping: no request, tool, wait for a retry, waiting hook or job. */
   readonly quiescent: Effect.Effect<boolean>
+  /** Defers new invocations and hook chains until the scope ends; commits and reads go on. */
+  readonly hold: Effect.Effect<void, never, Scope.Scope>
+  /**
+   * Stops all work and closes the session here, ending nothing for good: opening it again runs ordinary recovery, under
+   * whatever is registered then.
+   */
+  readonly suspend: Effect.Effect<void>
 }
 
 /** What a harness reports that is not on anybody's main path. */

@@ -9,6 +9,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { TaskRecord } from "../storage/index.ts"
 import { HarnessError, type HarnessReport } from "./api.ts"
@@ -26,8 +27,14 @@ export interface Scheduler {
   /** Starts whatever may start; called after every commit. Does nothing before `start`. */
   readonly dispatch: () => void
   readonly start: Effect.Effect<void>
-  /** True when no invocation exists. */
+  /** True when no invocation exists, running or sleeping. */
   readonly isQuiescent: () => boolean
+  /** Defers dispatch, and whatever waits for `released`, until the scope ends. Commits go on. */
+  readonly hold: Effect.Effect<void, never, Scope.Scope>
+  /** Completes at once unless held; hook chains wait for it before they begin. */
+  readonly released: Effect.Effect<void>
+  /** Interrupts every invocation and waits until it has unwound; nothing starts afterwards, and nothing is ended for good. */
+  readonly stop: Effect.Effect<void>
   /** Refuses further commits of a task's running invocation, ahead of its interruption. */
   readonly revoke: (taskID: string) => void
 }
@@ -46,13 +53,15 @@ export interface SchedulerOptions {
 export const makeScheduler = (options: SchedulerOptions): Scheduler => {
   const { line, kinds, report } = options
   const invocations = new Map<string, Invocation>()
+  const open = Latch.makeUnsafe(true)
+  let holds = 0
   let started = false
 
   const isReady = (task: TaskRecord): boolean =>
     kinds.has(task.kind) && task.after.every((id) => !line.state.tasks.has(id))
 
   const dispatch = (): void => {
-    if (!started) return
+    if (!started || holds > 0) return
     for (const task of line.state.tasks.values()) {
       const invocation = invocations.get(task.id)
       if (invocation === undefined) {
@@ -112,6 +121,24 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
       dispatch()
     }),
     isQuiescent: () => invocations.size === 0,
+    hold: Effect.asVoid(Effect.acquireRelease(
+      Effect.sync(() => {
+        holds++
+        open.closeUnsafe()
+      }),
+      () =>
+        Effect.sync(() => {
+          holds--
+          if (holds > 0) return
+          open.openUnsafe()
+          dispatch()
+        })
+    )),
+    released: open.await,
+    stop: Effect.suspend(() => {
+      started = false
+      return Fiber.interruptAll([...invocations.values()].map((invocation) => invocation.fiber))
+    }),
     revoke: (taskID) => {
       const invocation = invocations.get(taskID)
       if (invocation !== undefined && !invocation.aborting) invocation.token.revoked = true

@@ -1,9 +1,10 @@
 /**
  * The `bezel.generation` kind: one model request, streamed into the live message and closed in one commit.
  *
- *   initial ─▶ prepared ─▶ requesting ─▶ (closing commit)
- *                 ▲            │ failed, and worth another try
- *                 └─ retrying ◀┘
+ *   initial ─▶ requesting ─▶ (closing commit)
+ *     ▲          │  │ failed, and worth another try
+ *     │          │  └─▶ retrying ─▶ (another attempt)
+ *     └ prepared ◀ suspended or closed in good order
  *
  * `requesting` is in flight: entered as a phase only after a crash, which counts as a failed attempt. Partial answers of
  * failed attempts stay for display only.
@@ -54,7 +55,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
         turn.generation = { task: task.id, stage: "requesting", attempt: number, model: ref, retryAt: null, error: null }
         tx.emit(state, { type: "generation.started", task: task.id, attempt: number, step: input.step, model: `${ref.provider}/${ref.model}` })
       })
-      const outcome = yield* streamAnswer(model.stream(request), runtime)
+      const outcome = yield* Effect.onInterrupt(streamAnswer(model.stream(request), runtime), () => asBefore(task, runtime, number))
       if (outcome.error?.kind === "overflow" && (yield* compactionOf(options)).auto && (input.collapses ?? 0) < overflowLimit) {
         return collapseFirst(state, input, "overflow", outcome.error.message)
       }
@@ -85,6 +86,18 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       return { status: "completed" }
     }
   })
+
+  /**
+   * A request that is suspended or closed in good order is not a failed attempt: the same one is made again. After a crash
+   * nobody could say so, and after an abort this write is refused.
+   */
+  const asBefore = (task: TaskRecord, runtime: TaskRuntime, number: number): Effect.Effect<void> =>
+    Effect.ignore(runtime.checkpoint({ phase: "prepared", attempt: number }, (tx) => {
+      const turn = tx.sticky(runtime.conversation).turn
+      if (turn === null) return
+      turn.message = null
+      if (turn.generation?.task === task.id) turn.generation.stage = "preparing"
+    }))
 
   const observeAnswer = Effect.fnUntraced(function*(task: TaskRecord, state: ConversationState, answer: Answer, cost: number) {
     for (const hook of session.extensions.hooksFor("generation", state)) {
@@ -141,6 +154,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
   return {
     name: taskKinds.generation,
     enter: byPhase((task, runtime) => attempt(task, runtime, 1), {
+      prepared: (task, runtime) => attempt(task, runtime, checkpointNumber(task, "attempt", 1)),
       requesting: (task, runtime) =>
         failedAttempt(task, runtime, checkpointNumber(task, "attempt", 1), {
           kind: "transport",

@@ -47,6 +47,8 @@ export const openHarness = Effect.fn("openHarness")(function*(
         () => Effect.succeed(null)
       ),
     resume: Effect.andThen(Effect.andThen(loadLive(session), session.orphan), session.scheduler.start),
+    hold: session.scheduler.hold,
+    suspend: Effect.andThen(session.scheduler.stop, session.line.close),
     quiescent: Effect.sync(() => session.scheduler.isQuiescent()),
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,

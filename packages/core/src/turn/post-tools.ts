@@ -36,6 +36,7 @@ const decodeResult = Schema.decodeUnknownOption(ToolTaskResult)
 
 export const postToolsKind = (session: Session, options: TurnOptions, materializations: Materializations): RunnableKind => {
   const afterTools = Effect.fnUntraced(function*(task: TaskRecord, runtime: TaskRuntime) {
+    yield* session.scheduler.released
     const conversationID = runtime.conversation.record.id
     const calls = (runtime.conversation.sticky.turn?.tools ?? []).map((tool) => ({
       callID: tool.callId,

@@ -27,6 +27,7 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   taskID: string,
   input: GenerationInput
 ): Effect.fn.Return<PreparedRequest | EndedByHook, ModelError | HarnessError> {
+  yield* session.scheduler.released
   const { transcript } = yield* session.materialized(state)
   const { config } = state.rewindable
   const model = yield* options.models.resolve(config.model)

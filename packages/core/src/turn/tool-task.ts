@@ -134,6 +134,7 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
     accepted: AcceptedCall
   ): Effect.Effect<{ readonly call: AcceptedCall } | { readonly blocked: string; readonly code: ResultCode }, HarnessError> =>
     Effect.gen(function*() {
+      yield* session.scheduler.released
       let call = accepted
       for (const hook of session.extensions.hooksFor("tool", runtime.conversation)) {
         const handler = hook.handlers.beforeTool
