@@ -110,7 +110,11 @@ export const makeTranscript = (context: Renderers): Transcript => {
   /** Markdown that streams keeps its parser by the place it stands in. */
   let identities: Array<object> = []
   let turnTask: string | null = null
-  let settled: { readonly blocks: ReadonlyArray<Block>; readonly group: GroupBlock } = { blocks: [], group: group([]) }
+  let settled: { readonly from: ReadonlyArray<unknown>; readonly blocks: ReadonlyArray<Block>; readonly group: GroupBlock } = {
+    from: [],
+    blocks: [],
+    group: group([])
+  }
 
   const same = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boolean =>
     a.length === b.length && a.every((value, index) => value === b[index])
@@ -205,6 +209,8 @@ export const makeTranscript = (context: Renderers): Transcript => {
     )
 
   const settledBlock = (view: ConversationView, options: TranscriptOptions): GroupBlock => {
+    const source: ReadonlyArray<unknown> = [view.entries, options.expanded, ...(view.turn?.tools ?? [])]
+    if (same(settled.from, source)) return settled.group
     const tools = new Map((view.turn?.tools ?? []).map((tool) => [tool.callId, tool]))
     const results = new Map<string, Result>()
     for (const entry of view.entries) {
@@ -226,7 +232,7 @@ export const makeTranscript = (context: Renderers): Transcript => {
       known.set(entry, { from, block })
       return block
     })
-    if (!same(settled.blocks, blocks)) settled = { blocks, group: group(blocks) }
+    settled = same(settled.blocks, blocks) ? { ...settled, from: source } : { from: source, blocks, group: group(blocks) }
     return settled.group
   }
 

@@ -58,7 +58,7 @@ export const makeFrame = (parts: FrameParts): Component => ({
     }
     const blocks = (plugin: string, what: string, render: () => ReadonlyArray<Block>): void => {
       try {
-        add(layout.all(render(), width))
+        for (const block of render()) add(layout.rows(block, width))
       } catch (error) {
         add(layout.rows(faultBlock(plugin, what, error), width))
       }

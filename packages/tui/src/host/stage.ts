@@ -5,10 +5,11 @@
  * SIGHUP and SIGINT before anything else is closed, before an uncaught error is reported, and when the process exits
  * without any of these. Only SIGKILL leaves a terminal as it was; `reset` helps there.
  */
-import { type Component, isKeyRelease, ProcessTerminal, type Terminal, TuiMainScreen } from "@earendil-works/pi-tui"
+import { type Component, isKeyRelease, ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { makeInput, type InputTarget } from "./input.ts"
+import { BoundedScreen } from "./screen.ts"
 
 /** Why the terminal's owner was told to stop from outside. */
 export type StopSignal = "SIGTERM" | "SIGHUP" | "SIGINT"
@@ -25,7 +26,7 @@ export interface StageOptions {
 }
 
 export interface Stage {
-  readonly tui: TuiMainScreen
+  readonly tui: BoundedScreen
   readonly size: () => { readonly columns: number; readonly rows: number }
   readonly restore: () => void
 }
@@ -38,7 +39,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
     Effect.sync(() => {
       const terminal = options.terminal ?? new ProcessTerminal()
       // The terminal's own cursor, so that input methods and screen readers find it.
-      const tui = new TuiMainScreen(terminal, true)
+      const tui = new BoundedScreen(terminal, true)
       const cleanups: Array<() => void> = []
       let restored = false
 

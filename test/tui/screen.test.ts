@@ -1,0 +1,76 @@
+import { it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { describe, expect } from "vitest"
+import { Plugin } from "@bezel/core/host"
+import { type Block, text } from "@bezel/tui"
+import { testTerminal } from "@bezel/tui/testing"
+import { makeStubSession } from "./stub-session.ts"
+
+/** A screen of rows that the test appends to and changes. */
+const open = Effect.gen(function*() {
+  const session = yield* makeStubSession(() => Effect.void)
+  const rows: Array<Block> = []
+  let redraw = () => {}
+  const screen = yield* testTerminal({
+    presentation: session.presentation,
+    plugins: Plugin.sources("tui", [Plugin.define({
+      id: "test.rows",
+      tui: (ctx) =>
+        Effect.gen(function*() {
+          redraw = ctx.ui.redraw
+          yield* ctx.screens.register("chat", { title: "Rows", open: Effect.succeed({ body: () => [...rows], below: () => [text("the end")] }) })
+        })
+    })])
+  })
+  yield* screen.until("the end")
+  const append = (count: number) =>
+    Effect.gen(function*() {
+      for (const to = rows.length + count; rows.length < to;) rows.push(text(`row ${rows.length + 1}.`))
+      redraw()
+      yield* screen.until(`row ${rows.length}.\nthe end`)
+    })
+  return { append, redraw: () => redraw(), rows, screen }
+})
+
+const numbers = (shown: string): ReadonlyArray<number> => [...shown.matchAll(/^row (\d+)\.$/gm)].map((match) => Number(match[1]))
+const upTo = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => index + 1)
+
+describe("the bounded screen", () => {
+  it.live("leaves every row in the terminal's history once, however many there are, and clears nothing", () =>
+    Effect.gen(function*() {
+      const { append, screen } = yield* open
+      for (let step = 0; step < 40; step++) yield* append(50)
+      expect(numbers(yield* screen.text)).toEqual(upTo(2_000))
+      expect(screen.terminal.written).not.toContain("\x1b[3J")
+    }))
+
+  it.live("writes little for a new row after many", () =>
+    Effect.gen(function*() {
+      const { append, screen } = yield* open
+      for (let step = 0; step < 10; step++) yield* append(200)
+      const before = screen.terminal.written.length
+      yield* append(1)
+      expect(screen.terminal.written.length - before).toBeLessThan(400)
+    }))
+
+  it.live("draws everything anew, once each, when the width changes", () =>
+    Effect.gen(function*() {
+      const { append, screen } = yield* open
+      for (let step = 0; step < 10; step++) yield* append(100)
+      screen.terminal.resize(60, 30)
+      yield* append(1)
+      expect(numbers(yield* screen.text)).toEqual(upTo(1_001))
+    }))
+
+  it.live("draws a row that changed far above", () =>
+    Effect.gen(function*() {
+      const { append, redraw, rows, screen } = yield* open
+      for (let step = 0; step < 10; step++) yield* append(100)
+      rows[4] = text("changed")
+      redraw()
+      yield* screen.until("row 4.\nchanged\nrow 6.")
+      expect(numbers(yield* screen.text)).toHaveLength(999)
+      yield* append(500)
+      expect(numbers(yield* screen.text)).toHaveLength(1_499)
+    }))
+})
