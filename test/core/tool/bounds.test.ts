@@ -69,6 +69,8 @@ describe("collected output", () => {
       expect(output.text).toContain("[exit code 0]")
       expect(output.text).not.toContain("\u0000")
       expect(saved?.equals(elf)).toBe(true)
+      const earlier = yield* collect(["a note\n", elf])
+      expect(earlier.output.text).not.toContain("a note")
     }))
 
   it.effect("goes on when the file cannot be opened", () =>

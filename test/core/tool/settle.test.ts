@@ -113,6 +113,46 @@ describe("the result of a tool", () => {
     }))
 })
 
+describe("bounds", () => {
+  it.effect("hold for what a tool returns, at its head unless the tool says otherwise", () =>
+    Effect.gen(function*() {
+      const long = `first\n${"x\n".repeat(5_000)}last\n`
+      const head = text(yield* settle(make(() => Effect.succeed(long))))
+      expect(head.startsWith("first\n")).toBe(true)
+      expect(head).not.toContain("last\n")
+      const tail = text(yield* settle(make(() => Effect.succeed(long), { bounds: { keep: "tail", maxLines: 10 } })))
+      expect(tail.endsWith("x\nlast\n")).toBe(true)
+      expect(tail.split("\n")).toHaveLength(11)
+    }))
+
+  it.effect("hold for what a tool streams, once, with one file", () =>
+    Effect.gen(function*() {
+      const fake = fakeCall()
+      const result = yield* settle(make((_, call) => call.stream("x".repeat(200_000))), fake)
+      expect(Buffer.byteLength(text(result))).toBeLessThanOrEqual(64 * 1024)
+      expect([...fake.artifacts.values()].map((saved) => saved.length)).toEqual([200_000])
+    }))
+})
+
+describe("a call that was allowed", () => {
+  it.effect("is not run when it would by now touch something else", () =>
+    Effect.gen(function*() {
+      let target = "/work/link/a"
+      let ran = 0
+      const made = make(() => Effect.sync(() => String(ran++)), { permission: () => ({ access: "write", subjects: [target] }) })
+      const registry = yield* makeToolRegistry()
+      yield* registry.transform({ plugin: "test", version: "1", order: 0 }, (draft) => draft.set("tool", made))
+      const offer = yield* registry.materialize({ enabled: {}, denied: [] })
+      const answer = offer.accept("tool", {})
+      if ("refused" in answer) return expect.fail(answer.refused.message)
+      target = "/etc/a"
+      const result = yield* offer.settle(answer.accepted, fakeCall().call, { afterTool: Effect.succeed })
+      expect(result.isError).toBe(true)
+      expect(text(result)).toContain("has changed since it was allowed (/work/link/a is now /etc/a), so it was not run")
+      expect(ran).toBe(0)
+    }))
+})
+
 describe("interrupting a call", () => {
   it.effect("ends the tool, runs its finalizers, and gives no result", () =>
     Effect.gen(function*() {

@@ -140,7 +140,7 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
   const place = () => {
     if (writer === null || writer === "failed") return "The rest could not be saved."
     const part = complete ? "All of it" : `Its first ${sizeOf(saved)}`
-    return `${part} is in ${writer.path}, which the read tool can read in parts (offset, limit).`
+    return `${part} is in ${writer.path}${binary ? "" : ", which the read tool can read in parts (offset, limit)"}.`
   }
 
   const text = (): string => {

@@ -13,7 +13,8 @@ import { coalesceLast, coalesceText } from "./coalesce.ts"
 import { makeCollector } from "./collector.ts"
 import { defaultBounds, toolResult } from "./define.ts"
 import type { AcceptedCall, SettleOptions } from "./materialization.ts"
-import type { ToolCall, ToolFailure, ToolResult } from "./tool.ts"
+import type { ToolCall, ToolResult } from "./tool.ts"
+import { ToolFailure } from "./tool.ts"
 
 export const settle = (call: AcceptedCall, api: ToolCall, options: SettleOptions): Effect.Effect<ToolResult> =>
   Effect.scoped(Effect.gen(function*() {
@@ -29,7 +30,10 @@ export const settle = (call: AcceptedCall, api: ToolCall, options: SettleOptions
       stream: (chunk) => Effect.andThen(collector.write(chunk), stream.push(chunk)),
       progress: progress.push
     }
-    const exit = yield* Effect.exit(Effect.suspend(() => tool.execute(call.input, observed)))
+    const exit = yield* Effect.exit(Effect.suspend(() => {
+      const moved = movedSince(call)
+      return moved === null ? tool.execute(call.input, observed) : Effect.fail(new ToolFailure({ message: moved }))
+    }))
     yield* Effect.catchCause(Effect.andThen(stream.flush, progress.flush), (cause) =>
       Effect.logWarning("The last output of a tool did not reach its watchers", cause))
     const streamed = yield* collector.finish
@@ -42,6 +46,14 @@ export const settle = (call: AcceptedCall, api: ToolCall, options: SettleOptions
     const textBounded = ran.content.length === 0 && after.content === filled.content
     return yield* boundResult(after, { bounds: tool.bounds, textBounded, call: api })
   })).pipe(Effect.withSpan("tool.settle", { attributes: { tool: call.name, callID: api.callID } }))
+
+/** A symbolic link that has been changed since a call was allowed must not make it touch something else. */
+const movedSince = (call: AcceptedCall): string | null => {
+  if (call.tool.permission === null) return null
+  const now = call.tool.permission(call.input)
+  if (now.access === call.permission.access && now.subjects.join("\0") === call.permission.subjects.join("\0")) return null
+  return `What this call would touch has changed since it was allowed (${call.permission.subjects.join(", ")} is now ${now.subjects.join(", ")}), so it was not run. Call it again.`
+}
 
 /** What was streamed before a failure tells what went wrong, so it stays beside the error. */
 const withStreamed = (result: ToolResult, streamed: string): ToolResult => {

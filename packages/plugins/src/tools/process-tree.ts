@@ -10,8 +10,12 @@ import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 
-/** Environment variable that carries the mark of a command. */
+/** Environment variable that carries the mark of a command, after those of the commands that it runs in. */
 export const MARK = "BEZEL_CALL_ID"
+
+/** The value of the variable for a command of this process. */
+export const markValue = (mark: string, outer: string | undefined): string =>
+  outer === undefined || outer === "" ? mark : `${outer}:${mark}`
 
 export interface FoundProcess {
   readonly pid: number
@@ -98,7 +102,7 @@ interface Row {
 const hasProc = process.platform === "linux"
 
 const procTable = (mark: string): ReadonlyArray<Row> => {
-  const wanted = `${MARK}=${mark}`
+  const isMark = (variable: string) => variable.startsWith(`${MARK}=`) && variable.slice(MARK.length + 1).split(":").includes(mark)
   return readdirSync("/proc").flatMap((name): ReadonlyArray<Row> => {
     if (!/^\d+$/.test(name)) return []
     try {
@@ -107,7 +111,7 @@ const procTable = (mark: string): ReadonlyArray<Row> => {
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
       const [state = "", parent = "0", group = "0"] = fields
       const environment = readable(`/proc/${name}/environ`)
-      const marked = environment.split("\0").includes(wanted)
+      const marked = environment.split("\0").some(isMark)
       const comm = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"))
       const command = marked ? readable(`/proc/${name}/cmdline`).split("\0").join(" ").trim() || comm : comm
       const alive = state !== "Z" && state !== "X"

@@ -38,10 +38,11 @@ export interface SearchOutcome {
   readonly incomplete: boolean
 }
 
-export const nothingLeftOut: LeftOut = { count: 0, examples: [], unreadable: [] }
+export const nothingLeftOut: LeftOut = { count: 0, complete: true, examples: [], unreadable: [] }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
-const MAX_SECONDS = 30
+/** After so long a search gives what it has found. */
+export const MAX_SECONDS = 30
 
 export const searchFiles = (request: SearchRequest): Effect.Effect<SearchOutcome, ToolFailure> =>
   Effect.gen(function*() {

@@ -10,7 +10,7 @@ import * as NodePath from "node:path"
 import { createInterface } from "node:readline"
 import { ToolFailure } from "@bezel/core/tool"
 import type { Found, SearchOutcome, SearchRequest } from "./search-files.ts"
-import { nothingLeftOut } from "./search-files.ts"
+import { MAX_SECONDS, nothingLeftOut } from "./search-files.ts"
 import type { LeftOut } from "./walk.ts"
 import { startRules, walk } from "./walk.ts"
 
@@ -31,6 +31,7 @@ export const findRipgrep = (path: string | undefined): string | null => {
 }
 
 const MAX_FILE = "16M"
+const MAX_COUNTING_MS = 5_000
 
 const TextOrBytes = Schema.Union([Schema.Struct({ text: Schema.String }), Schema.Struct({ bytes: Schema.String })])
 const Match = Schema.Struct({
@@ -42,18 +43,31 @@ const decodeMatch = Schema.decodeUnknownOption(Schema.fromJsonString(Match))
 export const searchRipgrep = (program: string, request: SearchRequest): Effect.Effect<SearchOutcome, ToolFailure> =>
   Effect.map(
     Effect.all([run(program, request), leftOutOf(request)], { concurrency: 2 }),
-    ([{ found, more }, leftOut]) => ({ found, more, leftOut, tooLarge: [], incomplete: false })
+    ([{ found, incomplete, more }, leftOut]) => ({ found, more, leftOut, tooLarge: [], incomplete })
   )
 
 /** ripgrep does not say what it left out, so the tree is walked for that beside it. */
-const leftOutOf = (request: SearchRequest): Effect.Effect<LeftOut> =>
-  request.isFile
-    ? Effect.succeed(nothingLeftOut)
-    : walk({ directory: request.path, workspace: request.workspace, depth: Number.POSITIVE_INFINITY, visit: () => Effect.succeed(true) })
+const leftOutOf = (request: SearchRequest): Effect.Effect<LeftOut> => {
+  if (request.isFile) return Effect.succeed(nothingLeftOut)
+  const until = performance.now() + MAX_COUNTING_MS
+  return walk({
+    directory: request.path,
+    workspace: request.workspace,
+    depth: Number.POSITIVE_INFINITY,
+    visit: () => Effect.sync(() => performance.now() < until)
+  })
+}
+
+interface Matches {
+  readonly found: ReadonlyArray<Found>
+  readonly more: boolean
+  readonly incomplete: boolean
+}
 
 const run = (program: string, request: SearchRequest) =>
-  Effect.callback<{ readonly found: ReadonlyArray<Found>; readonly more: boolean }, ToolFailure>((resume) => {
+  Effect.callback<Matches, ToolFailure>((resume) => {
     const found: Array<Found> = []
+    let incomplete = false
     let complaint = ""
     const directory = request.isFile ? NodePath.dirname(request.path) : request.path
     const child = spawn(program, argumentsOf(request), { cwd: directory, stdio: ["ignore", "pipe", "pipe"] })
@@ -71,14 +85,22 @@ const run = (program: string, request: SearchRequest) =>
     child.stderr.on("data", (chunk: Buffer) => {
       if (complaint.length < 2_000) complaint += chunk.toString()
     })
+    const timer = setTimeout(() => {
+      incomplete = true
+      child.kill("SIGKILL")
+    }, MAX_SECONDS * 1_000)
     child.once("error", (cause) => resume(Effect.fail(new ToolFailure({ message: `ripgrep could not be started: ${cause.message}.` }))))
     child.once("close", (code) => {
+      clearTimeout(timer)
       // 2 is also what it says when one file could not be read.
       if (code === 2 && found.length === 0 && complaint.includes("regex")) {
         resume(Effect.fail(new ToolFailure({ message: `The pattern is not a regular expression: ${lastLine(complaint)}. To look for plain text, escape its special characters with \\.` })))
-      } else resume(Effect.succeed({ found: found.slice(0, request.limit), more: found.length > request.limit }))
+      } else resume(Effect.succeed({ found: found.slice(0, request.limit), more: found.length > request.limit, incomplete }))
     })
-    return Effect.sync(() => child.kill("SIGKILL"))
+    return Effect.sync(() => {
+      clearTimeout(timer)
+      child.kill("SIGKILL")
+    })
   })
 
 const argumentsOf = (request: SearchRequest): ReadonlyArray<string> => [

@@ -19,7 +19,7 @@ import { randomUUID } from "node:crypto"
 import type { Readable } from "node:stream"
 import { ToolFailure } from "@bezel/core/tool"
 import type { CommandProcesses, FoundProcess } from "./process-tree.ts"
-import { findProcesses, killProcesses, MARK } from "./process-tree.ts"
+import { findProcesses, killProcesses, MARK, markValue } from "./process-tree.ts"
 
 export interface ShellCommand {
   readonly command: string
@@ -91,7 +91,7 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
         cwd: options.directory,
         detached: true,
         stdio: ["ignore", "pipe", "ignore"],
-        env: { ...process.env, ...quiet, ...options.environment, [MARK]: mark }
+        env: { ...process.env, ...quiet, ...options.environment, [MARK]: markValue(mark, process.env[MARK]) }
       })
       const running: Running = {
         child,

@@ -25,6 +25,8 @@ export interface WalkEntry {
 
 export interface LeftOut {
   readonly count: number
+  /** Whether the walk came to its end; if not, there may be more. */
+  readonly complete: boolean
   /** The first of them, as paths from where the walk started; directories end in `/`. */
   readonly examples: ReadonlyArray<string>
   /** Directories that could not be read. */
@@ -75,8 +77,8 @@ export const walk = (options: WalkOptions): Effect.Effect<LeftOut> =>
         return true
       })
 
-    yield* into(options.directory, [], start)
-    return { count, examples, unreadable }
+    const complete = yield* into(options.directory, [], start)
+    return { count, complete, examples, unreadable }
   })
 
 /** What was left out, as a sentence in brackets; an empty text if nothing was. */
@@ -84,7 +86,7 @@ export const leftOutNotice = (leftOut: LeftOut): string => {
   const more = leftOut.count > leftOut.examples.length ? ", …" : ""
   const ignored = leftOut.count === 0
     ? ""
-    : `[Left out because git ignores it: ${leftOut.count} ${leftOut.count === 1 ? "entry" : "entries"} (${leftOut.examples.join(", ")}${more}).]`
+    : `[Left out because git ignores it: ${leftOut.complete ? "" : "at least "}${leftOut.count} ${leftOut.count === 1 ? "entry" : "entries"} (${leftOut.examples.join(", ")}${more}).]`
   const unreadable = leftOut.unreadable.length === 0 ? "" : `[Could not be read: ${leftOut.unreadable.slice(0, MAX_EXAMPLES).join(", ")}.]`
   return [ignored, unreadable].filter((part) => part !== "").join("\n")
 }
