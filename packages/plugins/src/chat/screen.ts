@@ -178,13 +178,31 @@ export const chatScreen = Effect.fnUntraced(function*(
     })
   )))))
 
+  let remembered: string | null = null
+
+  /** What was sent to this session before comes back with the up arrow, also after a restart. */
+  const remember = (current: ConversationView) => {
+    if (remembered === current.conversation.sessionID) return
+    remembered = current.conversation.sessionID
+    for (const sent of sentTexts(current)) editor.addToHistory(sent)
+  }
+
   return () => {
+    const current = view()
+    if (current !== undefined) remember(current)
     if (!isBusy()) busySince = null
     else busySince ??= now()
     editor.setBorder({ color: isBusy() ? "accent" : "border" })
     ctx.ui.redraw()
   }
 })
+
+const sentTexts = (view: ConversationView): ReadonlyArray<string> =>
+  view.entries.filter((entry) => entry.kind === "bezel.user").slice(-100).flatMap((entry) =>
+    (entry.model ?? []).flatMap((message) =>
+      message.role === "user" ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []) : []
+    )
+  )
 
 const helpBlocks = (
   commands: ReadonlyArray<{ readonly value: { readonly slash?: string; readonly argument?: string; readonly description: string }; readonly key: string }>,

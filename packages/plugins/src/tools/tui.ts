@@ -32,8 +32,12 @@ const lineCount = (content: string): number => content === "" ? 0 : content.repl
 const onlyErrors: ToolRenderer["body"] = (call, options) =>
   call.isError || options.expanded ? outputTail(call.output, options, call.isError ? { color: "error" } : { color: "muted" }) : []
 
-const counted = (call: ToolCallView, what: string): ReadonlyArray<Span> =>
-  call.status === "completed" ? [muted(` (${lineCount(call.output)} ${what})`)] : []
+const linesIn = (content: string): string => {
+  const count = lineCount(content)
+  return count === 1 ? "1 line" : `${count} lines`
+}
+
+const counted = (call: ToolCallView): ReadonlyArray<Span> => call.status === "completed" ? [muted(` (${linesIn(call.output)})`)] : []
 
 /** Lines shown of each side of a change before it is cut. */
 const shownLines = 12
@@ -90,25 +94,25 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
       const offset = numberArgument(call, "offset")
       const limit = numberArgument(call, "limit")
       const range = offset === null && limit === null ? "" : ` from line ${offset ?? 1}${limit === null ? "" : `, ${limit} lines`}`
-      return [path(call), muted(range), ...counted(call, "lines")]
+      return [path(call), muted(range), ...counted(call)]
     },
     body: onlyErrors
   },
   list: {
-    title: (call) => [span(textArgument(call, "path") ?? ".", { color: "accent" }), ...counted(call, "lines")],
+    title: (call) => [span(textArgument(call, "path") ?? ".", { color: "accent" }), ...counted(call)],
     body: onlyErrors
   },
   search: {
     title: (call) => {
       const place = [textArgument(call, "path"), textArgument(call, "glob")].filter((word) => word !== null).join(" ")
-      return [span(textArgument(call, "pattern") ?? "", { color: "accent" }), muted(place === "" ? "" : ` in ${place}`), ...counted(call, "lines")]
+      return [span(textArgument(call, "pattern") ?? "", { color: "accent" }), muted(place === "" ? "" : ` in ${place}`), ...counted(call)]
     },
     body: onlyErrors
   },
   write: {
     title: (call) => {
       const content = textArgument(call, "content")
-      return [path(call), muted(content === null ? "" : ` (${lineCount(content)} lines)`)]
+      return [path(call), muted(content === null ? "" : ` (${linesIn(content)})`)]
     },
     body: (call, options) => {
       const content = textArgument(call, "content")
