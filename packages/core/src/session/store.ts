@@ -2,124 +2,28 @@
  * All sessions of this machine: their records, and read models of what is in them. Global: it needs no location.
  *
  * Listing reads the catalogue only. What is in a session is read from its own storage, beside whoever writes it; a session
- * that was never written is empty. Nothing here writes into a session: that goes through its runtime.
+ * that was never written is empty. Nothing here writes into a session but the import that makes it: the rest goes
+ * through its runtime.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 import { deriveContext, mainConversation } from "../harness/index.ts"
-import type { JsonValue } from "../json/index.ts"
 import type { LocationRef } from "../location/index.ts"
-import type { Message, ModelRef } from "../model/index.ts"
 import { attemptOn, SessionStorage, StorageError } from "../storage/index.ts"
 import type { EntryRecord, HistoryItem, SessionFiles, SessionInUse, StorageReader } from "../storage/index.ts"
 import { Catalogue } from "./catalogue.ts"
+import { batchOfExport, collectExport, decodeExport } from "./exported.ts"
+import type { InvalidExport, SessionExport } from "./exported.ts"
 import { InvalidCursor, SessionExists, UnknownMessage, UnknownSession } from "./record.ts"
-import type { SessionPage, SessionRecord, SessionStatus, SessionUsage } from "./record.ts"
+import type { SessionRecord } from "./record.ts"
+import type { SessionMessage, SessionStoreShape } from "./store-shape.ts"
 
-export interface CreateSession {
-  readonly location: LocationRef
-  readonly title?: string
-  readonly parentID?: string | null
-  readonly agent?: string | null
-  readonly model?: ModelRef | null
-  /** Names the session; default a fresh id. */
-  readonly id?: string
-}
-
-export interface ListSessions {
-  readonly location?: LocationRef
-  /** `null`: only sessions that are nobody's child. */
-  readonly parentID?: string | null
-  /** Part of the title, in any case. */
-  readonly text?: string
-  /** Default: both. */
-  readonly archived?: boolean
-  /** Default 50, at most 1,000. */
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-/** An entry of a transcript as a reader sees it; `model` is what the model sees of it. */
-export interface SessionMessage {
-  readonly id: string
-  readonly conversationID: string
-  readonly kind: string
-  readonly data: JsonValue
-  readonly model: ReadonlyArray<Message> | null
-  readonly createdAt: number
-}
-
-export interface ReadMessages {
-  /** Default: the session's main conversation. */
-  readonly conversationID?: string
-  /** Default 100, at most 1,000; a page also ends at about 1 MiB. */
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-/** Oldest first; the first page is the end of the transcript. */
-export interface MessagePage {
-  readonly messages: ReadonlyArray<SessionMessage>
-  /** Leads to what came before this page; `null` at the beginning. */
-  readonly cursor: string | null
-}
-
-/** What whoever runs a session reports of it. Totals are absolute. */
-export interface SessionReport {
-  readonly status?: SessionStatus
-  readonly usage?: SessionUsage
-  readonly cost?: number
-}
-
-export interface SessionStoreShape {
-  /** A new record, `starting`. Nothing is written into the session yet. */
-  readonly create: (input: CreateSession) => Effect.Effect<SessionRecord, SessionExists | UnknownSession | StorageError>
-  readonly get: (sessionID: string) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  /** By newest activity. A record that is damaged is left out, with a warning in the log. */
-  readonly list: (input?: ListSessions) => Effect.Effect<SessionPage, InvalidCursor | StorageError>
-  readonly messages: (
-    sessionID: string,
-    input?: ReadMessages
-  ) => Effect.Effect<MessagePage, UnknownSession | InvalidCursor | StorageError>
-  readonly message: (
-    sessionID: string,
-    messageID: string
-  ) => Effect.Effect<SessionMessage, UnknownSession | UnknownMessage | StorageError>
-  /** What the model would see now of a conversation (default: the main one), without system messages. */
-  readonly context: (
-    sessionID: string,
-    conversationID?: string
-  ) => Effect.Effect<ReadonlyArray<Message>, UnknownSession | StorageError>
-  /** Commits with events after a sequence, oldest first; `limit` is 100 by default. */
-  readonly history: (
-    sessionID: string,
-    after: number,
-    limit?: number
-  ) => Effect.Effect<ReadonlyArray<HistoryItem>, UnknownSession | StorageError>
-  readonly rename: (sessionID: string, title: string) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  readonly switchAgent: (
-    sessionID: string,
-    agent: string | null
-  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  readonly switchModel: (
-    sessionID: string,
-    model: ModelRef | null
-  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  readonly archive: (
-    sessionID: string,
-    archived?: boolean
-  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  /** What a runtime reports; a report is activity, and moves the session to the front of listings. */
-  readonly report: (
-    sessionID: string,
-    report: SessionReport
-  ) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
-  /** Deletes the session with all that is kept of it, and its children. Refused while it, or one of them, is in use. */
-  readonly remove: (sessionID: string) => Effect.Effect<void, UnknownSession | StorageError | SessionInUse>
-}
+export { InvalidExport, SessionExport } from "./exported.ts"
+export * from "./store-shape.ts"
 
 export interface SessionStoreOptions {
   /** The data directory, the same as that of `SessionStorage`. */
@@ -187,6 +91,16 @@ const readTranscript = Effect.fnUntraced(function*(storage: StorageReader, conve
   return entries
 })
 
+/** A session's storage beside its writer, or `null` while nobody has written it. */
+const readIfWritten = (
+  files: SessionFiles,
+  sessionID: string
+): Effect.Effect<StorageReader | null, StorageError, Scope.Scope> =>
+  files.read(sessionID).pipe(
+    Effect.map((storage): StorageReader | null => storage),
+    Effect.catch((error) => error.kind === "not_found" ? Effect.succeed(null) : Effect.fail(error))
+  )
+
 const make = (files: SessionFiles, catalogue: Catalogue, version: string): SessionStoreShape => {
   const unknown = (sessionID: string): UnknownSession =>
     new UnknownSession({
@@ -232,10 +146,9 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
     Effect.andThen(
       get(sessionID),
       Effect.scoped(
-        files.read(sessionID).pipe(
-          Effect.map((storage): StorageReader | null => storage),
-          Effect.catch((error) => error.kind === "not_found" ? Effect.succeed(null) : Effect.fail(error)),
-          Effect.flatMap((storage): Effect.Effect<A, E> => storage === null ? Effect.succeed(empty) : use(storage))
+        Effect.flatMap(
+          readIfWritten(files, sessionID),
+          (storage): Effect.Effect<A, E> => storage === null ? Effect.succeed(empty) : use(storage)
         )
       )
     )
@@ -404,3 +317,52 @@ export class SessionStore extends Context.Service<SessionStore, SessionStoreShap
     })
   )
 }
+
+/** A session as one JSON document; what that holds, and what not, is said in `exported.ts`. Works beside its writer. */
+export const exportSession: (
+  sessionID: string
+) => Effect.Effect<SessionExport, UnknownSession | StorageError, SessionStore | SessionStorage> = Effect.fn(
+  "SessionStore.export"
+)(function*(sessionID) {
+  const store = yield* SessionStore
+  const files = yield* SessionStorage
+  const record = yield* store.get(sessionID)
+  return yield* Effect.scoped(Effect.gen(function*() {
+    return yield* collectExport(record, yield* readIfWritten(files, sessionID))
+  }))
+})
+
+/** Where an imported session belongs; it gets a new id unless one is named. */
+export interface ImportSession {
+  readonly location: LocationRef
+  readonly id?: string
+}
+
+/** Makes a session of an exported one. All of it is checked first; if it cannot be stored, nothing of it stays. */
+export const importSession: (
+  exported: unknown,
+  into: ImportSession
+) => Effect.Effect<
+  SessionRecord,
+  InvalidExport | SessionExists | UnknownSession | SessionInUse | StorageError,
+  SessionStore | SessionStorage
+> = Effect.fn("SessionStore.import")(function*(exported, into) {
+  const store = yield* SessionStore
+  const files = yield* SessionStorage
+  const session = yield* decodeExport(exported)
+  const { agent, archived, cost, model, title, usage } = session.record
+  // A folder that no record knows may hold what somebody still wants: it is never written to, nor removed.
+  const kept = into.id === undefined ? null : yield* Effect.scoped(readIfWritten(files, into.id))
+  if (kept !== null && into.id !== undefined) {
+    return yield* new SessionExists({ sessionID: into.id, message: `there is a session ${into.id} already` })
+  }
+  const { id } = yield* store.create({ ...into, title, agent, model })
+  const fill = Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    const storage = yield* files.write(id)
+    if (session.conversations.length > 0) yield* storage.commit(batchOfExport(session, now))
+    yield* store.report(id, { status: "idle", usage, cost })
+    return yield* store.archive(id, archived)
+  })
+  return yield* Effect.scoped(fill).pipe(Effect.onError(() => Effect.ignore(store.remove(id))))
+})
