@@ -1,12 +1,15 @@
-import * as fs from "node:fs"
-import * as path from "node:path"
+import { AppPaths } from "@bezel/core/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
-import { AppPaths } from "@bezel/core/settings"
+import * as fs from "node:fs"
+import * as path from "node:path"
 import { temporary } from "./support.ts"
 
 const inEnvironment = (env: Record<string, string>) =>
-  Effect.provide(AppPaths.use((paths) => Effect.succeed(paths)), AppPaths.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))))
+  Effect.provide(
+    AppPaths.use((paths) => Effect.succeed(paths)),
+    AppPaths.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))))
+  )
 
 describe("the folders of a user", () => {
   it.effect("are below the home folder by default", () =>
@@ -21,24 +24,43 @@ describe("the folders of a user", () => {
 
   it.effect("follow XDG, except where it is relative or empty", () =>
     Effect.gen(function*() {
-      const paths = yield* inEnvironment({ HOME: "/home/ada", XDG_DATA_HOME: "/data", XDG_CONFIG_HOME: "relative", XDG_STATE_HOME: "" })
-      expect(paths).toMatchObject({ data: "/data/bezel", config: "/home/ada/.config/bezel", state: "/home/ada/.local/state/bezel" })
+      const paths = yield* inEnvironment({
+        HOME: "/home/ada",
+        XDG_DATA_HOME: "/data",
+        XDG_CONFIG_HOME: "relative",
+        XDG_STATE_HOME: ""
+      })
+      expect(paths).toMatchObject({
+        data: "/data/bezel",
+        config: "/home/ada/.config/bezel",
+        state: "/home/ada/.local/state/bezel"
+      })
     }))
 
   it.effect("are named directly by BEZEL_… variables, which win", () =>
     Effect.gen(function*() {
-      const paths = yield* inEnvironment({ HOME: "/home/ada", XDG_DATA_HOME: "/data", BEZEL_DATA_DIR: "/own/data", BEZEL_CACHE_DIR: "here" })
+      const paths = yield* inEnvironment({
+        HOME: "/home/ada",
+        XDG_DATA_HOME: "/data",
+        BEZEL_DATA_DIR: "/own/data",
+        BEZEL_CACHE_DIR: "here"
+      })
       expect(paths).toMatchObject({ data: "/own/data", cache: path.resolve("here") })
     }))
 
   it.effect("are created on demand and for this user only", () =>
     Effect.gen(function*() {
       const home = yield* temporary
-      const paths = yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths)), AppPaths.layerTest(path.join(home, "deep")))
+      const paths = yield* Effect.provide(
+        AppPaths.use((paths) => Effect.succeed(paths)),
+        AppPaths.layerTest(path.join(home, "deep"))
+      )
       expect(fs.existsSync(paths.data)).toBe(false)
       const made = yield* paths.ensure("data", "sessions", "one")
       expect(made).toBe(path.join(paths.data, "sessions", "one"))
-      for (const folder of [path.join(home, "deep"), paths.data, made]) expect(fs.statSync(folder).mode & 0o777).toBe(0o700)
+      for (const folder of [path.join(home, "deep"), paths.data, made]) {
+        expect(fs.statSync(folder).mode & 0o777).toBe(0o700)
+      }
       expect(yield* paths.ensure("data", "sessions", "one")).toBe(made)
     }))
 
@@ -47,7 +69,9 @@ describe("the folders of a user", () => {
       const home = yield* temporary
       const paths = yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths)), AppPaths.layerTest(home))
       fs.writeFileSync(path.join(home, "cache"), "")
-      expect((yield* Effect.flip(paths.ensure("cache", "x"))).message).toBe(`Cannot create the folder ${path.join(home, "cache", "x")}: ENOTDIR`)
+      expect((yield* Effect.flip(paths.ensure("cache", "x"))).message).toBe(
+        `Cannot create the folder ${path.join(home, "cache", "x")}: ENOTDIR`
+      )
       expect((yield* Effect.flip(paths.ensure("data", "..", "elsewhere"))).message).toContain("lies outside")
     }))
 })

@@ -1,10 +1,13 @@
-import * as path from "node:path"
+import { Settings, type SettingsError } from "@bezel/core/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Settings, SettingsError } from "@bezel/core/settings"
+import * as path from "node:path"
 import { Colour, Files, readIn, secretOf, Server, services, Size, temporary, write } from "./support.ts"
 
-const project = Effect.map(temporary, (home) => ({ home, root: path.join(home, "project"), file: path.join(home, "project", "bezel.jsonc") }))
+const project = Effect.map(
+  temporary,
+  (home) => ({ home, root: path.join(home, "project"), file: path.join(home, "project", "bezel.jsonc") })
+)
 
 describe("layers", () => {
   it.effect("without any file every section has its default", () =>
@@ -109,7 +112,7 @@ describe("layers", () => {
   it.effect("comments, trailing commas, a byte order mark, an empty file and $schema are fine", () =>
     Effect.gen(function*() {
       const { home, root } = yield* project
-      write(home, { "config/bezel.jsonc": "\uFEFF// mine\n{ \"$schema\": \"x\", /* here */ \"colour\": \"blue\", }\n" })
+      write(home, { "config/bezel.jsonc": '\uFEFF// mine\n{ "$schema": "x", /* here */ "colour": "blue", }\n' })
       write(root, { "bezel.jsonc": "// nothing yet\n" })
       const reader = yield* readIn(home, root)
       expect(reader.get(Colour)).toBe("blue")
@@ -117,23 +120,73 @@ describe("layers", () => {
 })
 
 describe("errors", () => {
-  const cases: ReadonlyArray<readonly [name: string, text: string, line: number, message: string, code: SettingsError["code"]]> = [
-    ["an unknown section, with what was meant", "{\n  \"color\": \"red\"\n}", 2, "color: unknown setting; did you mean \"colour\"?", "unknown_key"],
-    ["an unknown section that is like none, with what there is", "{\n\n\"zzzzzz\": 1 }", 3, "zzzzzz: unknown setting; known here: colour, files, server, size", "unknown_key"],
-    ["an unknown member, with what was meant", "{ \"server\": {\n \"host\": \"x\",\n \"prot\": 1 } }", 3, "server.prot: unknown setting; did you mean \"port\"?", "unknown_key"],
-    ["a wrong type", "{\n \"size\": \"big\" }", 2, "size: expected number, found text", "invalid_value"],
-    ["a value that is not one of the allowed", "{ \"colour\": \"gren\" }", 1, "colour: expected \"red\" or \"green\" or \"blue\", found \"gren\"", "invalid_value"],
-    ["a number out of range", "{ \"server\": { \"host\": \"x\",\n\"port\": 70000 } }", 2, "server.port: expected a value between 1 and 65535, found 70000", "invalid_value"],
-    ["a wrong element of an array", "{ \"files\": [\n\"a\",\n3] }", 3, "files[1]: expected string, found 3", "invalid_value"],
-    ["null", "{ \"size\": null }", 1, "size: expected number, found null", "invalid_value"],
-    ["a missing comma", "{ \"colour\": \"red\"\n\"size\": 3 }", 2, "a comma is expected", "syntax"],
-    ["a brace that is not closed", "{ \"colour\": \"red\"\n\n\n", 1, "a closing } is missing", "syntax"],
+  const cases: ReadonlyArray<
+    readonly [name: string, text: string, line: number, message: string, code: SettingsError["code"]]
+  > = [
+    [
+      "an unknown section, with what was meant",
+      '{\n  "color": "red"\n}',
+      2,
+      'color: unknown setting; did you mean "colour"?',
+      "unknown_key"
+    ],
+    [
+      "an unknown section that is like none, with what there is",
+      '{\n\n"zzzzzz": 1 }',
+      3,
+      "zzzzzz: unknown setting; known here: colour, files, server, size",
+      "unknown_key"
+    ],
+    [
+      "an unknown member, with what was meant",
+      '{ "server": {\n "host": "x",\n "prot": 1 } }',
+      3,
+      'server.prot: unknown setting; did you mean "port"?',
+      "unknown_key"
+    ],
+    ["a wrong type", '{\n "size": "big" }', 2, "size: expected number, found text", "invalid_value"],
+    [
+      "a value that is not one of the allowed",
+      '{ "colour": "gren" }',
+      1,
+      'colour: expected "red" or "green" or "blue", found "gren"',
+      "invalid_value"
+    ],
+    [
+      "a number out of range",
+      '{ "server": { "host": "x",\n"port": 70000 } }',
+      2,
+      "server.port: expected a value between 1 and 65535, found 70000",
+      "invalid_value"
+    ],
+    [
+      "a wrong element of an array",
+      '{ "files": [\n"a",\n3] }',
+      3,
+      "files[1]: expected string, found 3",
+      "invalid_value"
+    ],
+    ["null", '{ "size": null }', 1, "size: expected number, found null", "invalid_value"],
+    ["a missing comma", '{ "colour": "red"\n"size": 3 }', 2, "a comma is expected", "syntax"],
+    ["a brace that is not closed", '{ "colour": "red"\n\n\n', 1, "a closing } is missing", "syntax"],
     ["single quotes", "{ 'colour': 'red' }", 1, "this is not JSON (names and text stand in double quotes)", "syntax"],
     ["something after the end", "{}\n}", 2, "nothing may follow the closing }", "syntax"],
     ["an array instead of an object", "[1]", 1, "expected an object { … }", "invalid_value"],
-    ["a name twice", "{ \"size\": 1,\n\"size\": 2 }", 2, "size: this name is set twice; keep one of them", "syntax"],
-    ["a name that is no setting but JavaScript", "{ \"__proto__\": 1 }", 1, "[\"__proto__\"]: this name cannot be used", "unknown_key"],
-    ["a depth that no setting has", "[".repeat(100_000), 1, "nested deeper than 64 levels, which no setting is", "syntax"]
+    ["a name twice", '{ "size": 1,\n"size": 2 }', 2, "size: this name is set twice; keep one of them", "syntax"],
+    [
+      "a name that is no setting but JavaScript",
+      '{ "__proto__": 1 }',
+      1,
+      '["__proto__"]: this name cannot be used',
+      "unknown_key"
+    ],
+    [
+      "a depth that no setting has",
+      "[".repeat(100_000),
+      1,
+      "nested deeper than 64 levels, which no setting is",
+      "syntax"
+    ]
   ]
   for (const [name, text, line, message, code] of cases) {
     it.effect(`${name} is told with file, line and path, in one line`, () =>
@@ -142,14 +195,20 @@ describe("errors", () => {
         write(home, { "config/bezel.jsonc": text })
         const file = path.join(home, "config", "bezel.jsonc")
         const error = yield* Effect.flip(readIn(home, root))
-        expect(error).toMatchObject({ _tag: "SettingsError", code, file, line, message: `${file}:${line}: ${message.replace("[\"__proto__\"]", "__proto__")}` })
+        expect(error).toMatchObject({
+          _tag: "SettingsError",
+          code,
+          file,
+          line,
+          message: `${file}:${line}: ${message.replace('["__proto__"]', "__proto__")}`
+        })
       }))
   }
 
   it.effect("several faults are told as the first and how many more there are", () =>
     Effect.gen(function*() {
       const { home, root, file } = yield* project
-      write(root, { "bezel.jsonc": "{ \"size\": \"a\",\n \"colour\": 3, \"server\": 4 }" })
+      write(root, { "bezel.jsonc": '{ "size": "a",\n "colour": 3, "server": 4 }' })
       const error = yield* Effect.flip(readIn(home, root))
       expect(error.message).toBe(`${file}:1: size: expected number, found text (and 2 more)`)
     }))
@@ -157,7 +216,7 @@ describe("errors", () => {
   it.effect("a required member may come from another file; if none has it, the last that speaks of it is told", () =>
     Effect.gen(function*() {
       const { home, root, file } = yield* project
-      write(root, { "bezel.jsonc": "{\n\"server\": { \"port\": 1 } }" })
+      write(root, { "bezel.jsonc": '{\n"server": { "port": 1 } }' })
       const error = yield* Effect.flip(readIn(home, root, { trust: true }))
       expect(error.message).toBe(`${file}:2: server.host: this is required`)
       write(home, { "config/bezel.jsonc": { server: { host: "there" } } })
@@ -178,7 +237,9 @@ describe("errors", () => {
       fs.writeFileSync(file, Buffer.from([0x7b, 0xff, 0x7d]))
       expect((yield* Effect.flip(readIn(home, root))).message).toBe(`${file}: cannot be read: it is not UTF-8 text`)
       fs.writeFileSync(file, " ".repeat(1024 * 1024 + 1))
-      expect((yield* Effect.flip(readIn(home, root))).message).toBe(`${file}: cannot be read: it is larger than 1048576 bytes`)
+      expect((yield* Effect.flip(readIn(home, root))).message).toBe(
+        `${file}: cannot be read: it is larger than 1048576 bytes`
+      )
     }))
 })
 
@@ -194,8 +255,8 @@ describe("--set", () => {
     Effect.gen(function*() {
       expect(yield* value("size=3")).toMatchObject({ size: 3 })
       expect(yield* value("colour=blue")).toMatchObject({ colour: "blue" })
-      expect(yield* value("colour=\"blue\"")).toMatchObject({ colour: "blue" })
-      expect(yield* value("server={\"host\":\"x\",\"port\":1}")).toMatchObject({ server: { host: "x", port: 1 } })
+      expect(yield* value('colour="blue"')).toMatchObject({ colour: "blue" })
+      expect(yield* value('server={"host":"x","port":1}')).toMatchObject({ server: { host: "x", port: 1 } })
       expect(yield* value("server.host=a=b")).toMatchObject({ server: { host: "a=b" } })
     }))
 
@@ -207,9 +268,9 @@ describe("--set", () => {
   it.effect("a fault names the option and what would be right", () =>
     Effect.gen(function*() {
       const message = (override: string) => Effect.map(Effect.flip(value(override)), (error) => error.message)
-      expect(yield* message("sise=3")).toBe("--set: sise: unknown setting; did you mean \"size\"?")
+      expect(yield* message("sise=3")).toBe('--set: sise: unknown setting; did you mean "size"?')
       expect(yield* message("size=big")).toBe("--set: size: expected number, found text")
-      expect(yield* message("server.hots=x")).toBe("--set: server.hots: unknown setting; did you mean \"host\"?")
+      expect(yield* message("server.hots=x")).toBe('--set: server.hots: unknown setting; did you mean "host"?')
       expect(yield* message("size")).toBe("--set size: expected key=value, for example --set compaction.threshold=0.7")
       expect(yield* message("=3")).toContain("--set =3: expected a dotted key")
       expect(yield* message("a..b=3")).toContain("expected a dotted key")
@@ -238,7 +299,9 @@ describe("{env:} and {file:}", () => {
       const reader = yield* readIn(home, root)
       expect(reader.get(Server)).toEqual({ host: "x" })
       expect(reader.warnings).toEqual([
-        `${path.join(home, "config/bezel.jsonc")}:4: server.key: the environment variable NO_SUCH_KEY is not set, so this counts as absent`
+        `${
+          path.join(home, "config/bezel.jsonc")
+        }:4: server.key: the environment variable NO_SUCH_KEY is not set, so this counts as absent`
       ])
     }))
 
@@ -246,17 +309,21 @@ describe("{env:} and {file:}", () => {
     Effect.gen(function*() {
       const { home, root } = yield* project
       write(home, { "config/bezel.jsonc": { server: { host: "x", args: ["a", "{env:NO_SUCH_KEY}"] } } })
-      expect((yield* Effect.flip(readIn(home, root))).message).toContain("server.args[1]: the environment variable NO_SUCH_KEY is not set")
+      expect((yield* Effect.flip(readIn(home, root))).message).toContain(
+        "server.args[1]: the environment variable NO_SUCH_KEY is not set"
+      )
       write(home, { "config/bezel.jsonc": { server: { host: "x", key: "{file:./no-such-key}" } } })
-      expect((yield* Effect.flip(readIn(home, root))).message).toContain(`server.key: there is no file ${path.join(home, "config/no-such-key")}`)
+      expect((yield* Effect.flip(readIn(home, root))).message).toContain(
+        `server.key: there is no file ${path.join(home, "config/no-such-key")}`
+      )
     }))
 
   it.effect("what was substituted is in no error", () =>
     Effect.gen(function*() {
       const { home, root } = yield* project
-      write(home, { "config/bezel.jsonc": "{ \"colour\": \"{env:CANARY}\" }" })
+      write(home, { "config/bezel.jsonc": '{ "colour": "{env:CANARY}" }' })
       const error = yield* Effect.flip(readIn(home, root, {}, { CANARY: "gre-canary" }))
       expect(JSON.stringify(error)).not.toContain("gre-canary")
-      expect(error.message).toContain("found \"{env:CANARY}\"")
+      expect(error.message).toContain('found "{env:CANARY}"')
     }))
 })

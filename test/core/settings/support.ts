@@ -1,8 +1,8 @@
+import { AppPaths, Settings, SettingsKey, type SettingsOptions, Trust } from "@bezel/core/settings"
+import { ConfigProvider, Effect, Layer, Redacted, Schema, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { ConfigProvider, Effect, Layer, Redacted, Schema, type Scope } from "effect"
-import { AppPaths, Settings, SettingsKey, type SettingsOptions, Trust } from "@bezel/core/settings"
 
 /** A directory of this test, gone afterwards. Its real path, since locations have real paths. */
 export const temporary: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
@@ -38,19 +38,25 @@ export const Server = SettingsKey.make("server", {
 export const Size = SettingsKey.make("size", {
   schema: Schema.Finite,
   default: 10,
-  untrusted: (value, trusted) => typeof value === "number" && value < (typeof trusted === "number" ? trusted : 10) ? value : undefined
+  untrusted: (value, trusted) =>
+    typeof value === "number" && value < (typeof trusted === "number" ? trusted : 10) ? value : undefined
 })
 export const Files = SettingsKey.make("files", {
   schema: Schema.Array(Schema.String),
   default: [],
   untrusted: "drop",
-  relocate: (value, absolute) => Array.isArray(value) ? value.map((entry) => typeof entry === "string" ? absolute(entry) : entry) : value
+  relocate: (value, absolute) =>
+    Array.isArray(value) ? value.map((entry) => typeof entry === "string" ? absolute(entry) : entry) : value
 })
 
-export const keys = [Colour, Server, Size, Files]
+const keys = [Colour, Server, Size, Files]
 
 /** Settings of a home whose user file is `config/bezel.jsonc`, with this environment. */
-export const services = (home: string, options: Partial<SettingsOptions> = {}, environment: Record<string, string> = {}) =>
+export const services = (
+  home: string,
+  options: Partial<SettingsOptions> = {},
+  environment: Record<string, string> = {}
+) =>
   Settings.layer({ keys, ...options }).pipe(
     Layer.provideMerge(Trust.layer),
     Layer.provideMerge(AppPaths.layerTest(home)),
@@ -58,7 +64,16 @@ export const services = (home: string, options: Partial<SettingsOptions> = {}, e
   )
 
 /** What holds in a directory. */
-export const readIn = (home: string, directory: string, options?: Partial<SettingsOptions>, environment?: Record<string, string>) =>
-  Effect.provide(Effect.flatMap(Settings, (settings) => settings.forLocation(directory)), services(home, options, environment))
+export const readIn = (
+  home: string,
+  directory: string,
+  options?: Partial<SettingsOptions>,
+  environment?: Record<string, string>
+) =>
+  Effect.provide(
+    Effect.flatMap(Settings, (settings) => settings.forLocation(directory)),
+    services(home, options, environment)
+  )
 
-export const secretOf = (value: Redacted.Redacted<string> | undefined): string | undefined => value === undefined ? undefined : Redacted.value(value)
+export const secretOf = (value: Redacted.Redacted<string> | undefined): string | undefined =>
+  value === undefined ? undefined : Redacted.value(value)

@@ -1,13 +1,17 @@
-import * as fs from "node:fs"
-import * as path from "node:path"
+import { Settings, Trust } from "@bezel/core/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Settings, Trust } from "@bezel/core/settings"
+import * as fs from "node:fs"
+import * as path from "node:path"
 import { Colour, readIn, Server, services, Size, temporary, write } from "./support.ts"
 
-const project = Effect.map(temporary, (home) => ({ home, root: path.join(home, "project"), file: path.join(home, "project", "bezel.jsonc") }))
+const project = Effect.map(
+  temporary,
+  (home) => ({ home, root: path.join(home, "project"), file: path.join(home, "project", "bezel.jsonc") })
+)
 
-const status = (home: string, directory: string) => Effect.provide(Effect.flatMap(Trust, (trust) => trust.status(directory)), services(home))
+const status = (home: string, directory: string) =>
+  Effect.provide(Effect.flatMap(Trust, (trust) => trust.status(directory)), services(home))
 const grant = (home: string, directory: string, hash?: string) =>
   Effect.provide(Effect.flatMap(Trust, (trust) => trust.grant(directory, hash)), services(home))
 
@@ -32,6 +36,14 @@ describe("a project that is not trusted", () => {
       const reader = yield* readIn(home, root)
       expect(reader.get(Size)).toBe(3)
       expect(reader.skipped.map((each) => each.key)).toEqual(["size"])
+    }))
+
+  it.effect("is measured against what the user has, not against its own other files", () =>
+    Effect.gen(function*() {
+      const { home, root } = yield* project
+      write(home, { "config/bezel.jsonc": { size: 6 } })
+      write(root, { "bezel.jsonc": { size: 3 }, ".bezel/bezel.jsonc": { size: 5 } })
+      expect((yield* readIn(home, root)).get(Size)).toBe(5)
     }))
 
   it.effect("does not get {env:} and {file:}, not even where the section itself is kept", () =>
@@ -66,7 +78,11 @@ describe("trust", () => {
     Effect.gen(function*() {
       const { home, root, file } = yield* project
       write(root, { "bezel.jsonc": { server: { host: "ours" } } })
-      expect(yield* status(home, root)).toMatchObject({ status: "untrusted", folders: [root], sets: [{ file, keys: ["server"] }] })
+      expect(yield* status(home, root)).toMatchObject({
+        status: "untrusted",
+        folders: [root],
+        sets: [{ file, keys: ["server"] }]
+      })
       expect(yield* grant(home, root)).toMatchObject({ status: "trusted" })
       expect(yield* status(home, root)).toMatchObject({ status: "trusted" })
       const reader = yield* readIn(home, root)
@@ -79,7 +95,7 @@ describe("trust", () => {
       const { home, root } = yield* project
       write(root, { "bezel.jsonc": { server: { host: "ours", port: 1 } } })
       yield* grant(home, root)
-      write(root, { "bezel.jsonc": "// tidy\n{ \"server\": { \"port\": 1, \"host\": \"ours\" } }" })
+      write(root, { "bezel.jsonc": '// tidy\n{ "server": { "port": 1, "host": "ours" } }' })
       expect(yield* status(home, root)).toMatchObject({ status: "trusted" })
       write(root, { "bezel.jsonc": { server: { host: "theirs", port: 1 } } })
       expect(yield* status(home, root)).toMatchObject({ status: "changed" })
@@ -90,7 +106,10 @@ describe("trust", () => {
     Effect.gen(function*() {
       const { home, root } = yield* project
       write(root, { ".bezel/plugins/a.ts": "export default 1" })
-      expect(yield* status(home, root)).toMatchObject({ status: "untrusted", sets: [{ file: path.join(root, ".bezel/plugins"), keys: [] }] })
+      expect(yield* status(home, root)).toMatchObject({
+        status: "untrusted",
+        sets: [{ file: path.join(root, ".bezel/plugins"), keys: [] }]
+      })
       yield* grant(home, root)
       expect(yield* status(home, root)).toMatchObject({ status: "trusted" })
       write(root, { ".bezel/plugins/deep/b.ts": "export default 2" })
@@ -100,7 +119,12 @@ describe("trust", () => {
   it.effect("holds for the folders of a project wherever one works in it, and a folder below that sets more is asked for", () =>
     Effect.gen(function*() {
       const { home, root } = yield* project
-      write(root, { ".git/HEAD": "", "bezel.jsonc": { size: 99 }, "plain/.keep": "", "more/bezel.jsonc": { server: { host: "x" } } })
+      write(root, {
+        ".git/HEAD": "",
+        "bezel.jsonc": { size: 99 },
+        "plain/.keep": "",
+        "more/bezel.jsonc": { server: { host: "x" } }
+      })
       yield* grant(home, root)
       expect(yield* status(home, path.join(root, "plain"))).toMatchObject({ status: "trusted" })
       expect(yield* status(home, path.join(root, "more"))).toMatchObject({ status: "untrusted" })
@@ -132,7 +156,7 @@ describe("trust", () => {
       const { home, root } = yield* project
       write(root, { "bezel.jsonc": { size: 99 } })
       yield* grant(home, root)
-      for (const damage of ["", "{", "{\"version\":2,\"folders\":{}}", "null"]) {
+      for (const damage of ["", "{", '{"version":2,"folders":{}}', "null"]) {
         write(home, { "state/trust.json": damage })
         expect(yield* status(home, root)).toMatchObject({ status: "untrusted" })
       }
@@ -144,7 +168,10 @@ describe("trust", () => {
       const { home, root } = yield* project
       write(root, { "bezel.jsonc": { server: { host: "ours" } } })
       fs.mkdirSync(path.join(home, "state", "trust.json"), { recursive: true })
-      const reader = yield* Effect.provide(Effect.flatMap(Settings, (settings) => settings.forLocation(root)), services(home))
+      const reader = yield* Effect.provide(
+        Effect.flatMap(Settings, (settings) => settings.forLocation(root)),
+        services(home)
+      )
       expect(reader.get(Server)).toEqual({ host: "localhost" })
       expect(reader.warnings).toEqual([expect.stringContaining("this project counts as not trusted")])
     }))
@@ -155,9 +182,12 @@ describe("trust", () => {
       const roots = ["a", "b", "c", "d"].map((name) => path.join(home, name))
       for (const root of roots) write(root, { "bezel.jsonc": { size: 99 } })
       yield* Effect.provide(
-        Effect.flatMap(Trust, (trust) => Effect.forEach(roots, (root) => trust.grant(root), { concurrency: "unbounded" })),
+        Effect.flatMap(Trust, (trust) =>
+          Effect.forEach(roots, (root) => trust.grant(root), { concurrency: "unbounded" })),
         services(home)
       )
-      for (const root of roots) expect(yield* status(home, root)).toMatchObject({ status: "trusted" })
+      for (const root of roots) {
+        expect(yield* status(home, root)).toMatchObject({ status: "trusted" })
+      }
     }))
 })

@@ -1,14 +1,14 @@
-import * as fs from "node:fs"
-import * as os from "node:os"
-import * as path from "node:path"
-import { execFileSync } from "node:child_process"
-import { describe, expect, it } from "@effect/vitest"
-import { ConfigProvider, Effect } from "effect"
-import { TestClock } from "effect/testing"
 import type { Section } from "@bezel/core/harness"
 import { Plugin } from "@bezel/core/host"
 import { scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { session } from "@bezel/plugins/context/session"
+import { describe, expect, it } from "@effect/vitest"
+import { ConfigProvider, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
 
 const temporary = Effect.acquireRelease(
   Effect.sync(() => fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "bezel-context-")))),
@@ -29,15 +29,22 @@ const sections = (directory: string, options: unknown) =>
     yield* session({
       options,
       location: { directory, workspaceID: null },
-      section: (section) => Effect.sync(() => {
-        registered.push(section)
-        return { unregister: Effect.void }
-      })
+      section: (section) =>
+        Effect.sync(() => {
+          registered.push(section)
+          return { unregister: Effect.void }
+        })
     })
     registered.sort((left, right) => left.order - right.order)
     const texts = new Map<string, string | null>()
     for (const section of registered) {
-      texts.set(section.id, yield* section.text({ conversationID: "c", config: { model: null, agent: null, thinking: "off", queue: "one" } }))
+      texts.set(
+        section.id,
+        yield* section.text({
+          conversationID: "c",
+          config: { model: null, agent: null, thinking: "off", queue: "one" }
+        })
+      )
     }
     return texts
   })
@@ -61,7 +68,8 @@ describe("the system message", () => {
     Effect.gen(function*() {
       const root = yield* temporary
       write(root, { ".git": "gitdir: elsewhere", "a/b/.keep": "" })
-      const environment = (directory: string) => Effect.map(sections(directory, { configDirectory: "/nowhere" }), (texts) => texts.get("context.environment"))
+      const environment = (directory: string) =>
+        Effect.map(sections(directory, { configDirectory: "/nowhere" }), (texts) => texts.get("context.environment"))
       expect(yield* environment(root)).toContain("- Git repository: yes\n")
       expect(yield* environment(path.join(root, "a/b"))).toContain(`- Git repository: yes, its root is ${root}\n`)
     }))
@@ -70,7 +78,13 @@ describe("the system message", () => {
     Effect.gen(function*() {
       const home = yield* temporary
       write(home, { "AGENTS.md": "not mine", "config/AGENTS.md": "of the user\n" })
-      write(path.join(home, "p"), { ".git/HEAD": "", "AGENTS.md": "of the root", "a/AGENTS.md": "of a", "a/b/.keep": "", "c/AGENTS.md": "of c" })
+      write(path.join(home, "p"), {
+        ".git/HEAD": "",
+        "AGENTS.md": "of the root",
+        "a/AGENTS.md": "of a",
+        "a/b/.keep": "",
+        "c/AGENTS.md": "of c"
+      })
       const texts = yield* sections(path.join(home, "p/a/b"), { configDirectory: path.join(home, "config") })
       expect(texts.get("context.instructions")).toBe([
         `Instructions from ${home}/p/AGENTS.md:\n\nof the root`,
@@ -84,7 +98,9 @@ describe("the system message", () => {
       const home = yield* temporary
       write(home, { "own/AGENTS.md": "mine", "p/x": "" })
       const texts = yield* sections(path.join(home, "p"), undefined).pipe(
-        Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { BEZEL_CONFIG_DIR: path.join(home, "own") } })))
+        Effect.provide(
+          ConfigProvider.layer(ConfigProvider.fromEnv({ env: { BEZEL_CONFIG_DIR: path.join(home, "own") } }))
+        )
       )
       expect(texts.get("context.instructions")).toContain("mine")
     }))
@@ -96,15 +112,21 @@ describe("the system message", () => {
       const text = (yield* sections(root, { configDirectory: "/nowhere" })).get("context.instructions") ?? ""
       expect(Buffer.byteLength(text)).toBeLessThan(33 * 1024)
       expect(text).not.toContain("\uFFFD")
-      expect(text).toContain(`(The rest of ${root}/AGENTS.md is left out because it is too long. Read it if you need it.)`)
+      expect(text).toContain(
+        `(The rest of ${root}/AGENTS.md is left out because it is too long. Read it if you need it.)`
+      )
     }))
 
   it.effect("is bounded as a whole, however many folders have something to say", () =>
     Effect.gen(function*() {
       const root = yield* temporary
       const names = ["", "a/", "a/b/", "a/b/c/", "a/b/c/d/"]
-      write(root, { ".git/HEAD": "", ...Object.fromEntries(names.map((name) => [`${name}AGENTS.md`, "x".repeat(30 * 1024)])) })
-      const text = (yield* sections(path.join(root, "a/b/c/d"), { configDirectory: "/nowhere" })).get("context.instructions") ?? ""
+      write(root, {
+        ".git/HEAD": "",
+        ...Object.fromEntries(names.map((name) => [`${name}AGENTS.md`, "x".repeat(30 * 1024)]))
+      })
+      const text =
+        (yield* sections(path.join(root, "a/b/c/d"), { configDirectory: "/nowhere" })).get("context.instructions") ?? ""
       expect(Buffer.byteLength(text)).toBeLessThan(66 * 1024)
       expect(text.match(/is left out/g)).toHaveLength(3)
     }))
@@ -112,7 +134,8 @@ describe("the system message", () => {
   it.effect("tells what could not be read, and is never held up by it", () =>
     Effect.gen(function*() {
       const root = yield* temporary
-      const told = Effect.map(sections(root, { configDirectory: "/nowhere" }), (texts) => texts.get("context.instructions"))
+      const told = Effect.map(sections(root, { configDirectory: "/nowhere" }), (texts) =>
+        texts.get("context.instructions"))
       fs.mkdirSync(path.join(root, "AGENTS.md"))
       expect(yield* told).toBe(`(${root}/AGENTS.md could not be read: it is a folder.)`)
       fs.rmdirSync(path.join(root, "AGENTS.md"))
@@ -132,7 +155,9 @@ describe("the system message", () => {
     Effect.gen(function*() {
       const texts = yield* sections("/nowhere", { configDirectory: "/nowhere", system: "Answer in verse." })
       expect([...texts.entries()].at(-1)).toEqual(["context.system", "Answer in verse."])
-      expect([...(yield* sections("/nowhere", { configDirectory: "/nowhere", system: " " })).keys()]).not.toContain("context.system")
+      expect([...(yield* sections("/nowhere", { configDirectory: "/nowhere", system: " " })).keys()]).not.toContain(
+        "context.system"
+      )
     }))
 
   it.effect("options that it does not know are refused", () =>
@@ -150,7 +175,9 @@ describe("the system message", () => {
       yield* host.ask(id, "hi")
       write(directory, { "AGENTS.md": "use spaces" })
       yield* host.ask(id, "hi again")
-      const system = model.requests.map((request) => JSON.stringify(request.messages.filter((message) => message.role === "system")))
+      const system = model.requests.map((request) =>
+        JSON.stringify(request.messages.filter((message) => message.role === "system"))
+      )
       expect(system[0]).toContain("use tabs")
       expect(system[1]).toContain("use spaces")
       expect(system[1]).not.toContain("use tabs")

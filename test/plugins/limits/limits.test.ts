@@ -1,31 +1,48 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Schema, type Scope } from "effect"
 import { Plugin } from "@bezel/core/host"
 import type { SettingsKey } from "@bezel/core/settings"
-import { call, emptySettings, type ScriptedTurn, scriptedModel, testSessionHost } from "@bezel/core/testing"
+import { call, emptySettings, scriptedModel, type ScriptedTurn, testSessionHost } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import type { LimitsOptions } from "@bezel/plugins/limits"
 import { session } from "@bezel/plugins/limits/session"
 import { type LimitSettings, LimitsSetting } from "@bezel/plugins/settings"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Schema, type Scope } from "effect"
 
 const echo = Plugin.define({
   id: "test.echo",
   session: (ctx) =>
-    Effect.asVoid(ctx.tool.transform((draft) =>
-      draft.set("echo", tool({ description: "Echoes", input: Schema.Struct({ text: Schema.String }), execute: ({ text }) => Effect.succeed(text) }))
-    ))
+    Effect.asVoid(
+      ctx.tool.transform((draft) =>
+        draft.set(
+          "echo",
+          tool({
+            description: "Echoes",
+            input: Schema.Struct({ text: Schema.String }),
+            execute: ({ text }) => Effect.succeed(text)
+          })
+        )
+      )
+    )
 })
 
 const step: ScriptedTurn = [call("echo", { text: "x" })]
 
-const world = (script: ReadonlyArray<ScriptedTurn>, options: LimitsOptions | undefined, settings: LimitSettings = {}, price = 0) =>
+const world = (
+  script: ReadonlyArray<ScriptedTurn>,
+  options: LimitsOptions | undefined,
+  settings: LimitSettings = {},
+  price = 0
+) =>
   Effect.gen(function*() {
     const scripted = scriptedModel(script)
     const cost = { input: price, output: price, cacheRead: 0, cacheWrite: 0 }
     const model = { info: { ...scripted.info, cost }, stream: scripted.stream }
     const host = yield* testSessionHost([echo, Plugin.define({ id: "bezel.limits", session })], {
       model,
-      settings: { ...emptySettings, get: <A>(key: SettingsKey<A>): A => key.name === LimitsSetting.name ? settings as A : key.default },
+      settings: {
+        ...emptySettings,
+        get: <A>(key: SettingsKey<A>): A => key.name === LimitsSetting.name ? settings as A : key.default
+      },
       ...(options === undefined ? {} : { entries: { "bezel.limits": { required: true, options: { ...options } } } })
     })
     const { id } = yield* Effect.orDie(host.session.create({ title: "t" }))
@@ -59,9 +76,15 @@ describe("limits", () => {
 
   it.live("the lower of option and setting holds", () =>
     Effect.gen(function*() {
-      expect(yield* (yield* world([step, step, "done"], { maxSteps: 5 }, { maxSteps: 1 })).ask("go")).toContain("it may take 1 request to")
-      expect(yield* (yield* world([step, step, "done"], { maxSteps: 1 }, { maxSteps: 5 })).ask("go")).toContain("it may take 1 request to")
-      expect(yield* (yield* world([step, step, "done"], undefined, { maxSteps: 1 })).ask("go")).toContain("it may take 1 request to")
+      expect(yield* (yield* world([step, step, "done"], { maxSteps: 5 }, { maxSteps: 1 })).ask("go")).toContain(
+        "it may take 1 request to"
+      )
+      expect(yield* (yield* world([step, step, "done"], { maxSteps: 1 }, { maxSteps: 5 })).ask("go")).toContain(
+        "it may take 1 request to"
+      )
+      expect(yield* (yield* world([step, step, "done"], undefined, { maxSteps: 1 })).ask("go")).toContain(
+        "it may take 1 request to"
+      )
     }).pipe(Effect.scoped))
 
   it.live("a session that has cost its maximum asks the model no more, in this turn and in later ones", () =>
@@ -81,7 +104,11 @@ describe("limits", () => {
 
   it.live("options that are no limits stop the host by name", () =>
     Effect.gen(function*() {
-      for (const options of [{ maxSteps: 0 }, { maxSteps: 1.5 }, { maxCostUSD: -1 }, { steps: 3 }] as ReadonlyArray<LimitsOptions>) {
+      for (
+        const options of [{ maxSteps: 0 }, { maxSteps: 1.5 }, { maxCostUSD: -1 }, { steps: 3 }] as ReadonlyArray<
+          LimitsOptions
+        >
+      ) {
         expect(String(yield* Effect.flip(world([], options)))).toMatch(/above 0|integer|steps/)
       }
     }).pipe(Effect.scoped))

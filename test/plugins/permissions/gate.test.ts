@@ -1,5 +1,3 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
 import type { BeforeToolApi, BeforeToolDecision, HookToolCall, ToolHooks } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
 import type { InteractionOutcome } from "@bezel/core/service"
@@ -7,6 +5,8 @@ import type { SettingsKey } from "@bezel/core/settings"
 import { emptySettings } from "@bezel/core/testing"
 import type { ApprovalResponse, PermissionRules } from "@bezel/plugins/permissions"
 import { session } from "@bezel/plugins/permissions/session"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
 
 type Context = Parameters<typeof session>[0]
 type Outcome = InteractionOutcome<ApprovalResponse>
@@ -22,7 +22,10 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
     const context: Context = {
       options: undefined,
       location: { directory: "/work/project", workspaceID: null },
-      settings: { ...emptySettings, get: <A>(key: SettingsKey<A>): A => key.name === "permissions" ? current.rules as A : key.default },
+      settings: {
+        ...emptySettings,
+        get: <A>(key: SettingsKey<A>): A => key.name === "permissions" ? current.rules as A : key.default
+      },
       namespace: (id) =>
         Effect.succeed({
           id,
@@ -65,10 +68,20 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
       memo: memo as BeforeToolApi["memo"]
     }
     const run = (command: string): Effect.Effect<BeforeToolDecision | void, { readonly message: string }> => {
-      const call: HookToolCall = { callID: "x", name: "bash", args: { command }, permission: { access: "bash", subjects: [command] } }
+      const call: HookToolCall = {
+        callID: "x",
+        name: "bash",
+        args: { command },
+        permission: { access: "bash", subjects: [command] }
+      }
       return handlers.beforeTool?.(call, api) ?? Effect.die("no gate")
     }
-    return { run, log, memos, reboot: (next: PermissionRules) => Effect.andThen(Effect.sync(() => void (current.rules = next)), boot) }
+    return {
+      run,
+      log,
+      memos,
+      reboot: (next: PermissionRules) => Effect.andThen(Effect.sync(() => void (current.rules = next)), boot)
+    }
   })
 
 const yes: Outcome = { type: "answered", response: { decision: "once" }, client: "c" }
@@ -128,7 +141,12 @@ describe("the gate", () => {
 
   it.effect("only an answer is remembered; the other three outcomes are asked again and read differently", () =>
     Effect.gen(function*() {
-      const outcomes: Array<Outcome> = [{ type: "declined", client: "c" }, { type: "expired" }, { type: "unattended" }, yes]
+      const outcomes: Array<Outcome> = [
+        { type: "declined", client: "c" },
+        { type: "expired" },
+        { type: "unattended" },
+        yes
+      ]
       const { memos, run } = yield* gate({}, outcomes)
       const told = [yield* run("make"), yield* run("make"), yield* run("make")]
       expect(told.map((each) => each?.code)).toEqual(["declined", "expired", "unattended"])

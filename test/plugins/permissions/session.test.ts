@@ -1,14 +1,29 @@
-import * as fs from "node:fs"
-import * as path from "node:path"
-import { describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Option, Schema, type Scope, Stream } from "effect"
 import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
 import { InteractionBroker } from "@bezel/core/service"
 import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
-import { call, emptySettings, type ScriptedTurn, scriptedModel, testPresentation, type TestSessionHost, testSessionHost } from "@bezel/core/testing"
+import {
+  call,
+  emptySettings,
+  scriptedModel,
+  type ScriptedTurn,
+  testPresentation,
+  type TestSessionHost,
+  testSessionHost
+} from "@bezel/core/testing"
 import { tool, type ToolPermission } from "@bezel/core/tool"
-import { Approval, type ApprovalRequest, type ApprovalResponse, type PermissionOptions, type PermissionRules, PermissionsKey } from "@bezel/plugins/permissions"
+import {
+  Approval,
+  type ApprovalRequest,
+  type ApprovalResponse,
+  type PermissionOptions,
+  type PermissionRules,
+  PermissionsKey
+} from "@bezel/plugins/permissions"
 import { session as permissions } from "@bezel/plugins/permissions/session"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Option, Schema, type Scope, Stream } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
 
 /** Tools that only say that they ran, and note it. */
 const toolsPlugin = (ran: Array<string>) =>
@@ -16,20 +31,38 @@ const toolsPlugin = (ran: Array<string>) =>
     id: "test.tools",
     session: (ctx) =>
       Effect.asVoid(ctx.tool.transform((draft) => {
-        const make = <I>(name: string, input: Schema.Codec<I, unknown>, permission: ((input: I) => ToolPermission) | undefined, text: (input: I) => string) =>
-          draft.set(name, tool({
-            description: name,
-            input,
-            ...(permission === undefined ? {} : { permission }),
-            execute: (input: I) =>
-              Effect.sync(() => {
-                ran.push(`${name} ${text(input)}`.trim())
-                return `ran ${text(input)}`
-              })
-          }))
-        make("bash", Schema.Struct({ command: Schema.String }), ({ command }) => ({ access: "bash", subjects: [command] }), ({ command }) => command)
+        const make = <I>(
+          name: string,
+          input: Schema.Codec<I, unknown>,
+          permission: ((input: I) => ToolPermission) | undefined,
+          text: (input: I) => string
+        ) =>
+          draft.set(
+            name,
+            tool({
+              description: name,
+              input,
+              ...(permission === undefined ? {} : { permission }),
+              execute: (input: I) =>
+                Effect.sync(() => {
+                  ran.push(`${name} ${text(input)}`.trim())
+                  return `ran ${text(input)}`
+                })
+            })
+          )
+        make(
+          "bash",
+          Schema.Struct({ command: Schema.String }),
+          ({ command }) => ({ access: "bash", subjects: [command] }),
+          ({ command }) => command
+        )
         for (const access of ["read", "write"]) {
-          make(access, Schema.Struct({ path: Schema.String }), (input) => ({ access, subjects: [path.resolve(ctx.location.directory, input.path)] }), (input) => input.path)
+          make(
+            access,
+            Schema.Struct({ path: Schema.String }),
+            (input) => ({ access, subjects: [path.resolve(ctx.location.directory, input.path)] }),
+            (input) => input.path
+          )
         }
         make("web", Schema.Struct({}), undefined, () => "")
       }))
@@ -51,7 +84,12 @@ interface World {
 
 const world = (
   script: ReadonlyArray<ScriptedTurn>,
-  settings: { readonly rules?: PermissionRules; readonly options?: PermissionOptions; readonly unattended?: "wait" | "deny"; readonly extra?: ReadonlyArray<Plugin> } = {}
+  settings: {
+    readonly rules?: PermissionRules
+    readonly options?: PermissionOptions
+    readonly unattended?: "wait" | "deny"
+    readonly extra?: ReadonlyArray<Plugin>
+  } = {}
 ): Effect.Effect<World, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const ran: Array<string> = []
@@ -61,7 +99,9 @@ const world = (
       {
         model,
         settings: withRules(settings.rules ?? {}),
-        ...(settings.options === undefined ? {} : { entries: { "bezel.permissions": { required: true, options: { ...settings.options } as never } } })
+        ...(settings.options === undefined
+          ? {}
+          : { entries: { "bezel.permissions": { required: true, options: { ...settings.options } as never } } })
       }
     )
     const { id } = yield* Effect.orDie(host.session.create({ title: "t" }))
@@ -74,7 +114,11 @@ const world = (
   })
 
 /** A person at a client who answers like this, and what was asked. */
-const person = (host: TestSessionHost, sessionID: string, answer: (request: ApprovalRequest) => Effect.Effect<ApprovalResponse | "declined">) =>
+const person = (
+  host: TestSessionHost,
+  sessionID: string,
+  answer: (request: ApprovalRequest) => Effect.Effect<ApprovalResponse | "declined">
+) =>
   Effect.gen(function*() {
     const asked: Array<ApprovalRequest> = []
     const connection = yield* testPresentation(host, {
@@ -98,7 +142,9 @@ const codes = (host: TestSessionHost, sessionID: string) =>
     const view = Option.getOrThrow(yield* Stream.runHead(conversation.view.changes))
     return view.entries.flatMap((entry) => {
       const data = entry.data
-      return typeof data === "object" && data !== null && !Array.isArray(data) && "callID" in data ? [("code" in data ? data.code : null) ?? null] : []
+      return typeof data === "object" && data !== null && !Array.isArray(data) && "callID" in data
+        ? [("code" in data ? data.code : null) ?? null]
+        : []
     })
   })
 
@@ -106,14 +152,20 @@ describe("rules", () => {
   it.live("what they allow runs, what they deny does not, and the model is told which rule", () =>
     Effect.gen(function*() {
       const { host, ran, results, sessionID } = yield* world(
-        [[bash("git log"), bash("git log; rm x"), call("read", { path: "a" }), call("read", { path: "/etc/passwd" })], "done"],
+        [
+          [bash("git log"), bash("git log; rm x"), call("read", { path: "a" }), call("read", { path: "/etc/passwd" })],
+          "done"
+        ],
         { rules: { bash: { "git log*": "allow", "rm *": "deny" } } }
       )
       expect(yield* host.ask(sessionID, "go")).toBe("done")
       expect(ran.sort()).toEqual(["bash git log", "read a"])
       expect(results()).toMatchObject([
         { isFailure: false },
-        { isFailure: true, result: expect.stringContaining("The rule \"bash(rm *)\" (settings) denies the command \"rm x\"") },
+        {
+          isFailure: true,
+          result: expect.stringContaining('The rule "bash(rm *)" (settings) denies the command "rm x"')
+        },
         { isFailure: false },
         { isFailure: true, result: expect.stringContaining("needs a user's approval and nobody is here") }
       ])
@@ -130,7 +182,10 @@ describe("rules", () => {
   it.live("--allow and --deny hold beside the settings", () =>
     Effect.gen(function*() {
       const { host, ran, sessionID } = yield* world(
-        [[bash("npm test"), bash("npm publish"), call("write", { path: "src/a" }), call("write", { path: "b" })], "done"],
+        [
+          [bash("npm test"), bash("npm publish"), call("write", { path: "src/a" }), call("write", { path: "b" })],
+          "done"
+        ],
         { options: { allow: ["bash(npm *)", "write(src/**)"], deny: ["bash(npm publish*)"] } }
       )
       yield* host.ask(sessionID, "go")
@@ -140,7 +195,16 @@ describe("rules", () => {
   it.live("--yes runs what would be asked, inside the location, and not what is denied", () =>
     Effect.gen(function*() {
       const { host, ran, results, sessionID } = yield* world(
-        [[bash("make"), call("write", { path: "a" }), call("write", { path: "/etc/x" }), bash("rm x"), call("web", {})], "done"],
+        [
+          [
+            bash("make"),
+            call("write", { path: "a" }),
+            call("write", { path: "/etc/x" }),
+            bash("rm x"),
+            call("web", {})
+          ],
+          "done"
+        ],
         { rules: { bash: { "rm *": "deny" } }, options: { yes: true } }
       )
       yield* host.ask(sessionID, "go")
@@ -150,8 +214,23 @@ describe("rules", () => {
 
   it.live("a link inside the location does not stand for what it leads to outside", () =>
     Effect.gen(function*() {
-      const { host, ran, sessionID } = yield* world([[call("read", { path: "link" }), call("write", { path: "link" })], "done"], { options: { yes: true } })
-      fs.symlinkSync("/etc/hostname", path.join(host.location.directory, "link"))
+      const { host, ran, sessionID } = yield* world(
+        [[
+          call("read", { path: "link" }),
+          call("write", { path: "link" }),
+          call("write", { path: "new" }),
+          call("write", { path: "folder/a/b" })
+        ], "done"],
+        { options: { yes: true } }
+      )
+      for (
+        const [name, target] of [["link", "/etc/hostname"], ["new", "/tmp/bezel-not-there/x"], [
+          "folder",
+          "/tmp"
+        ]] as const
+      ) {
+        fs.symlinkSync(target, path.join(host.location.directory, name))
+      }
       yield* host.ask(sessionID, "go")
       expect(ran).toEqual([])
     }).pipe(Effect.scoped))
@@ -159,7 +238,7 @@ describe("rules", () => {
   it.live("a rule that cannot be read and an unknown option stop the host by name", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(world([], { options: { allow: ["git status"] } }))
-      expect(String(error)).toContain("\"git status\" is not a permission rule")
+      expect(String(error)).toContain('"git status" is not a permission rule')
       const other = yield* Effect.flip(world([], { options: { always: true } as PermissionOptions }))
       expect(String(other)).toContain("The options of the permissions plugin are not valid")
     }).pipe(Effect.scoped))
@@ -174,7 +253,10 @@ describe("rules", () => {
             yield* ctx.hooks(namespace, "tool", { beforeTool: () => Effect.succeed({ args: { command: "rm x" } }) })
           })
       })
-      const { host, ran, sessionID } = yield* world([[bash("git log")], "done"], { rules: { bash: { "git *": "allow", "rm *": "deny" } }, extra: [rewriting] })
+      const { host, ran, sessionID } = yield* world([[bash("git log")], "done"], {
+        rules: { bash: { "git *": "allow", "rm *": "deny" } },
+        extra: [rewriting]
+      })
       yield* host.ask(sessionID, "go")
       expect(ran).toEqual([])
       expect(yield* codes(host, sessionID)).toEqual(["denied_by_rule"])
@@ -192,7 +274,7 @@ describe("a person", () => {
         args: { command: "npm test" },
         access: "bash",
         subjects: ["npm test"],
-        reasons: ["no rule allows the command \"npm test\""],
+        reasons: ['no rule allows the command "npm test"'],
         grants: ["bash(npm test)"]
       }])
       expect(ran).toEqual(["bash npm test"])
@@ -200,7 +282,9 @@ describe("a person", () => {
 
   it.live("who allows once is asked again, who allows for the session is not", () =>
     Effect.gen(function*() {
-      const { host, model, ran, sessionID } = yield* world([[bash("make")], "one", [bash("make")], "two", [bash("make")], "three"])
+      const { host, model, ran, sessionID } = yield* world([[bash("make")], "one", [bash("make")], "two", [
+        bash("make")
+      ], "three"])
       let decision: ApprovalResponse["decision"] = "once"
       const { asked } = yield* person(host, sessionID, () => Effect.succeed({ decision }))
       yield* host.ask(sessionID, "1")
@@ -215,7 +299,10 @@ describe("a person", () => {
   it.live("a grant is of its session: another one asks, and no grant beats a deny", () =>
     Effect.gen(function*() {
       const { host, ran, sessionID } = yield* world(
-        [[call("write", { path: "a" })], "one", [call("write", { path: "b" })], "two", [call("write", { path: "c" }), call("write", { path: "secret" })], "three"],
+        [[call("write", { path: "a" })], "one", [call("write", { path: "b" })], "two", [
+          call("write", { path: "c" }),
+          call("write", { path: "secret" })
+        ], "three"],
         { rules: { write: { secret: "deny" } }, unattended: "wait" }
       )
       const other = yield* host.session.create({ title: "other" })
@@ -233,7 +320,11 @@ describe("a person", () => {
 
   it.live("calls of one answer are asked one after the other, and a grant settles those that wait", () =>
     Effect.gen(function*() {
-      const { host, ran, sessionID } = yield* world([[call("write", { path: "a" }), call("write", { path: "b" }), call("write", { path: "c" })], "done"])
+      const { host, ran, sessionID } = yield* world([[
+        call("write", { path: "a" }),
+        call("write", { path: "b" }),
+        call("write", { path: "c" })
+      ], "done"])
       let open = 0
       const { asked } = yield* person(host, sessionID, () =>
         Effect.gen(function*() {
@@ -250,8 +341,14 @@ describe("a person", () => {
 
   it.live("a no, also one with words, and a dismissed dialog are told as a no, and not as a rule or an absence", () =>
     Effect.gen(function*() {
-      const { host, ran, results, sessionID } = yield* world([[bash("make"), bash("make it"), bash("make all")], "done"])
-      const answers: Array<ApprovalResponse | "declined"> = [{ decision: "deny" }, { decision: "deny", message: "use npm" }, "declined"]
+      const { host, ran, results, sessionID } = yield* world([
+        [bash("make"), bash("make it"), bash("make all")],
+        "done"
+      ])
+      const answers: Array<ApprovalResponse | "declined"> = [{ decision: "deny" }, {
+        decision: "deny",
+        message: "use npm"
+      }, "declined"]
       yield* person(host, sessionID, () => Effect.succeed(answers.shift() ?? "declined"))
       yield* host.ask(sessionID, "go")
       expect(ran).toEqual([])
@@ -278,7 +375,10 @@ describe("a person", () => {
       const conversation = yield* watcher.use(Conversation, { key: conversationKey(sessionID, "c1") })
       yield* conversation.ready
       const { inputID } = yield* host.session.prompt({ sessionID, prompt: { text: "go" } })
-      const waiting = conversation.view.changes.pipe(Stream.filter((view) => view.turn?.tools[0]?.status === "waiting"), Stream.runHead)
+      const waiting = conversation.view.changes.pipe(
+        Stream.filter((view) => view.turn?.tools[0]?.status === "waiting"),
+        Stream.runHead
+      )
       expect(Option.getOrThrow(yield* waiting).turn?.tools[0]?.waitingOn).toBe("permissions")
       yield* person(host, sessionID, () => Effect.succeed({ decision: "once" }))
       expect(yield* host.session.wait(sessionID, inputID)).toMatchObject({ status: "done" })
@@ -290,7 +390,8 @@ describe("a person", () => {
       const { host, ran, sessionID } = yield* world([[bash("make")], [bash("make")], "done"], { unattended: "wait" })
       const opened = yield* Deferred.make<void>()
       const answer = yield* Deferred.make<ApprovalResponse>()
-      const { asked } = yield* person(host, sessionID, () => Effect.andThen(Deferred.succeed(opened, undefined), Deferred.await(answer)))
+      const { asked } = yield* person(host, sessionID, () =>
+        Effect.andThen(Deferred.succeed(opened, undefined), Deferred.await(answer)))
       const { inputID } = yield* host.session.prompt({ sessionID, prompt: { text: "go" } })
       yield* Deferred.await(opened)
       yield* host.session.interrupt(sessionID)

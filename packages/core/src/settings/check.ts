@@ -8,7 +8,6 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { JsonObject, JsonValue, Path } from "../json/index.ts"
-import { formatPath } from "./document.ts"
 import { namesAt, settingsJsonSchema } from "./json-schema.ts"
 import type { SettingsKey } from "./key.ts"
 
@@ -24,7 +23,11 @@ const unexpected = "\u0000unexpected"
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1({
   leafHook: (issue) =>
-    issue._tag === "MissingKey" ? missing : issue._tag === "UnexpectedKey" ? unexpected : SchemaIssue.defaultLeafHook(issue)
+    issue._tag === "MissingKey"
+      ? missing
+      : issue._tag === "UnexpectedKey"
+      ? unexpected
+      : SchemaIssue.defaultLeafHook(issue)
 })
 
 const toSegment = (segment: unknown): string | number => {
@@ -42,7 +45,17 @@ const valueAt = (value: JsonValue | undefined, path: Path): JsonValue | undefine
 }
 
 const kindOf = (value: JsonValue | undefined): string =>
-  value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "an array" : typeof value === "object" ? "an object" : typeof value === "string" ? "text" : `${value}`
+  value === undefined
+    ? "nothing"
+    : value === null
+    ? "null"
+    : Array.isArray(value)
+    ? "an array"
+    : typeof value === "object"
+    ? "an object"
+    : typeof value === "string"
+    ? "text"
+    : `${value}`
 
 /**
  * What was found: a kind, or a value that is no text; text itself only where a fixed set of values is expected, because it
@@ -50,7 +63,7 @@ const kindOf = (value: JsonValue | undefined): string =>
  */
 const found = (value: JsonValue | undefined, expectation: string): string => {
   if (typeof value !== "string") return `, found ${kindOf(value)}`
-  if (expectation.includes("\"") && value.length <= 40) return `, found ${JSON.stringify(value)}`
+  if (expectation.includes('"') && value.length <= 40) return `, found ${JSON.stringify(value)}`
   return /^expected (number|boolean|object|array|integer|null)/.test(expectation) ? ", found text" : ""
 }
 
@@ -77,7 +90,7 @@ const distance = (left: string, right: string): number => {
 }
 
 /** The known name that somebody who wrote `name` most likely meant, or `null`. */
-export const closest = (name: string, known: ReadonlyArray<string>): string | null => {
+const closest = (name: string, known: ReadonlyArray<string>): string | null => {
   let best: string | null = null
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
@@ -123,18 +136,21 @@ export class SettingsChecker {
   decode<A>(key: SettingsKey<A>, value: JsonValue, raw: JsonValue = value): Result.Result<A, ReadonlyArray<Fault>> {
     const result = Schema.decodeUnknownResult(key.schema, { onExcessProperty: "error", errors: "all" })(value)
     if (Result.isSuccess(result)) return Result.succeed(result.success)
-    return Result.fail(format(result.failure.issue).issues.map((issue): Fault => {
-      const below = (issue.path ?? []).map(toSegment)
-      const path = [key.name, ...below]
-      if (issue.message === unexpected) {
-        return { code: "unknown_key", path, what: unknownName(String(below.at(-1)), this.#namesAt(path.slice(0, -1))) }
-      }
-      if (issue.message === missing) return { code: "missing_key", path, what: "this is required" }
-      const expectation = issue.message.replace(/^Expected /, "expected ").replaceAll(" | ", " or ")
-      return { code: "invalid_value", path, what: expectation + found(valueAt(raw, below), expectation) }
-    }))
+    return Result.fail(
+      format(result.failure.issue).issues.map((issue): Fault => {
+        const below = (issue.path ?? []).map(toSegment)
+        const path = [key.name, ...below]
+        if (issue.message === unexpected) {
+          return {
+            code: "unknown_key",
+            path,
+            what: unknownName(String(below.at(-1)), this.#namesAt(path.slice(0, -1)))
+          }
+        }
+        if (issue.message === missing) return { code: "missing_key", path, what: "this is required" }
+        const expectation = issue.message.replace(/^Expected /, "expected ").replaceAll(" | ", " or ")
+        return { code: "invalid_value", path, what: expectation + found(valueAt(raw, below), expectation) }
+      })
+    )
   }
 }
-
-/** One line for a fault of a merged section, whose members come from several places. */
-export const faultMessage = (fault: Fault): string => `${formatPath(fault.path)}: ${fault.what}`

@@ -4,27 +4,31 @@
 import * as Effect from "effect/Effect"
 import * as path from "node:path"
 import type { JsonObject, JsonValue } from "../json/index.ts"
-import { parseSettings, settingsError, type SettingsDocument } from "./document.ts"
+import { parseSettings, type SettingsDocument, settingsError } from "./document.ts"
 import { SettingsError } from "./error.ts"
 import { projectFolders, readRegularFile, realDirectory } from "./files.ts"
 
 export const settingsFileName = "bezel.jsonc"
 
 /** The names of a project's settings in one directory, the later wins. */
-export const projectFileNames: ReadonlyArray<string> = [settingsFileName, path.join(".bezel", settingsFileName)]
+const projectFileNames: ReadonlyArray<string> = [settingsFileName, path.join(".bezel", settingsFileName)]
 
-export const readDocument = Effect.fnUntraced(function*(file: string): Effect.fn.Return<SettingsDocument | null, SettingsError> {
-  const text = yield* Effect.mapError(
-    readRegularFile(file),
-    (problem) => settingsError("unreadable", { file, line: 0, path: [] }, `cannot be read: ${problem.reason}`)
-  )
-  if (text === null) return null
-  return yield* Effect.try({
-    try: () => parseSettings(file, text),
-    catch: (cause) =>
-      cause instanceof SettingsError ? cause : settingsError("syntax", { file, line: 1, path: [] }, "cannot be read as JSON with comments")
-  })
-})
+export const readDocument = Effect.fnUntraced(
+  function*(file: string): Effect.fn.Return<SettingsDocument | null, SettingsError> {
+    const text = yield* Effect.mapError(
+      readRegularFile(file),
+      (problem) => settingsError("unreadable", { file, line: 0, path: [] }, `cannot be read: ${problem.reason}`)
+    )
+    if (text === null) return null
+    return yield* Effect.try({
+      try: () => parseSettings(file, text),
+      catch: (cause) =>
+        cause instanceof SettingsError
+          ? cause
+          : settingsError("syntax", { file, line: 1, path: [] }, "cannot be read as JSON with comments")
+    })
+  }
+)
 
 export interface ProjectFolder {
   readonly directory: string
@@ -32,22 +36,24 @@ export interface ProjectFolder {
 }
 
 /** The project's folders that hold in a location, outermost first, each with its documents in order. */
-export const readProject = Effect.fnUntraced(function*(directory: string, userFile: string): Effect.fn.Return<ReadonlyArray<ProjectFolder>, SettingsError> {
-  // Somebody who works inside the config folder must not meet the own settings a second time, as a stranger's.
-  const userFolder = yield* realDirectory(path.dirname(userFile))
-  const folders: Array<ProjectFolder> = []
-  for (const folder of yield* projectFolders(directory)) {
-    const documents: Array<SettingsDocument> = []
-    for (const name of projectFileNames) {
-      const file = path.join(folder, name)
-      if ((yield* realDirectory(path.dirname(file))) === userFolder) continue
-      const document = yield* readDocument(file)
-      if (document !== null) documents.push(document)
+export const readProject = Effect.fnUntraced(
+  function*(directory: string, userFile: string): Effect.fn.Return<ReadonlyArray<ProjectFolder>, SettingsError> {
+    // Somebody who works inside the config folder must not meet the own settings a second time, as a stranger's.
+    const userFolder = yield* realDirectory(path.dirname(userFile))
+    const folders: Array<ProjectFolder> = []
+    for (const folder of yield* projectFolders(directory)) {
+      const documents: Array<SettingsDocument> = []
+      for (const name of projectFileNames) {
+        const file = path.join(folder, name)
+        if ((yield* realDirectory(path.dirname(file))) === userFolder) continue
+        const document = yield* readDocument(file)
+        if (document !== null) documents.push(document)
+      }
+      folders.push({ directory: folder, documents })
     }
-    folders.push({ directory: folder, documents })
+    return folders
   }
-  return folders
-})
+)
 
 const overrideSegments = (dotted: string): ReadonlyArray<string> | null => {
   const segments: Array<string> = []

@@ -4,7 +4,7 @@
  * Plain synchronous code over `jsonc-parser`. It promises a `SettingsError` with file and line for everything that is not
  * such a document; it knows no key and checks no type.
  */
-import { type Node, parseTree, type ParseError, printParseErrorCode } from "jsonc-parser"
+import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser"
 import type { JsonObject, JsonValue, Path } from "../json/index.ts"
 import { SettingsError } from "./error.ts"
 
@@ -80,7 +80,9 @@ export const settingsError = (
 }
 
 const valueOf = (file: string, text: string, node: Node, path: Path): JsonValue => {
-  if (node.type === "array") return (node.children ?? []).map((child, index) => valueOf(file, text, child, [...path, index]))
+  if (node.type === "array") {
+    return (node.children ?? []).map((child, index) => valueOf(file, text, child, [...path, index]))
+  }
   if (node.type !== "object") {
     const value: unknown = node.value
     return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : null
@@ -116,7 +118,11 @@ const nodeAt = (root: Node, path: Path): Node => {
 export const parseSettings = (file: string, source: string): SettingsDocument => {
   const text = source.startsWith("\uFEFF") ? source.slice(1) : source
   if (depthOf(text) > maxDepth) {
-    throw settingsError("syntax", { file, line: 1, path: [] }, `nested deeper than ${maxDepth} levels, which no setting is`)
+    throw settingsError(
+      "syntax",
+      { file, line: 1, path: [] },
+      `nested deeper than ${maxDepth} levels, which no setting is`
+    )
   }
   const errors: Array<ParseError> = []
   const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true, disallowComments: false })
@@ -129,7 +135,11 @@ export const parseSettings = (file: string, source: string): SettingsDocument =>
   }
   if (root === undefined) return { file, value: {}, lineOf: () => 1 }
   if (root.type !== "object") {
-    throw settingsError("invalid_value", { file, line: lineAt(text, root.offset), path: [] }, "expected an object { … }")
+    throw settingsError(
+      "invalid_value",
+      { file, line: lineAt(text, root.offset), path: [] },
+      "expected an object { … }"
+    )
   }
   const value = valueOf(file, text, root, [])
   return {

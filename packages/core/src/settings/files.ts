@@ -5,8 +5,8 @@
  */
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
-import * as fs from "node:fs/promises"
 import { constants } from "node:fs"
+import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { maxSettingsBytes } from "./document.ts"
 
@@ -26,7 +26,7 @@ const wording: Record<string, string> = {
   EROFS: "the disk is read-only"
 }
 
-export const problemOf = (cause: unknown): FileProblem => {
+const problemOf = (cause: unknown): FileProblem => {
   const code = codeOf(cause)
   return { reason: code === null ? "it cannot be read" : wording[code] ?? code }
 }
@@ -37,14 +37,18 @@ const isAbsent = (cause: unknown): boolean => {
 }
 
 /** Text of a regular file of at most `maxBytes`, or `null` if there is none. */
-export const readRegularFile = (file: string, maxBytes: number = maxSettingsBytes): Effect.Effect<string | null, FileProblem> =>
+export const readRegularFile = (
+  file: string,
+  maxBytes: number = maxSettingsBytes
+): Effect.Effect<string | null, FileProblem> =>
   Effect.acquireUseRelease(
     Effect.tryPromise({
       // Without O_NONBLOCK, opening a FIFO waits for a writer that may never come.
-      try: () => fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause) => {
-        if (isAbsent(cause)) return null
-        throw cause
-      }),
+      try: () =>
+        fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause) => {
+          if (isAbsent(cause)) return null
+          throw cause
+        }),
       catch: problemOf
     }),
     (handle) =>
@@ -99,7 +103,7 @@ const exists = (file: string): Effect.Effect<boolean> =>
 export const projectFolders = Effect.fnUntraced(function*(directory: string) {
   const location = yield* realDirectory(directory)
   const chain = [location]
-  for (let current = location; ; current = path.dirname(current)) {
+  for (let current = location;; current = path.dirname(current)) {
     if (current !== location) chain.unshift(current)
     if (yield* exists(path.join(current, ".git"))) return chain
     if (path.dirname(current) === current) return [location]

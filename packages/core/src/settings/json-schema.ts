@@ -7,16 +7,21 @@ import * as Schema from "effect/Schema"
 import type { JsonObject, JsonValue, Path } from "../json/index.ts"
 import type { SettingsKey } from "./key.ts"
 
-const isObject = (value: unknown): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** References of one key's document get the key's name in front, so that the documents can be put together. */
 const renamed = (value: JsonValue, prefix: string): JsonValue => {
   if (Array.isArray(value)) return value.map((item) => renamed(item, prefix))
   if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [
-    name,
-    name === "$ref" && typeof member === "string" ? member.replace(/^#\/\$defs\//, `#/$defs/${prefix}.`) : renamed(member, prefix)
-  ]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      name === "$ref" && typeof member === "string"
+        ? member.replace(/^#\/\$defs\//, `#/$defs/${prefix}.`)
+        : renamed(member, prefix)
+    ])
+  )
 }
 
 /** Strict JSON of a compiled schema, by way of its text: the compiler's type promises less than its output is. */
@@ -31,7 +36,9 @@ export const settingsJsonSchema = (keys: ReadonlyArray<SettingsKey.Any>): JsonOb
   for (const key of keys) {
     const document = Schema.toJsonSchemaDocument(key.schema, { onExcessProperty: "error", generateDescriptions: true })
     const section = renamed(toJson(document.schema), key.name)
-    properties[key.name] = isObject(section) && key.description !== "" ? { ...section, description: key.description } : section
+    properties[key.name] = isObject(section) && key.description !== ""
+      ? { ...section, description: key.description }
+      : section
     for (const [name, definition] of Object.entries(document.definitions)) {
       definitions[`${key.name}.${name}`] = renamed(toJson(definition), key.name)
     }
@@ -52,7 +59,9 @@ export const namesAt = (schema: JsonObject, path: Path): ReadonlyArray<string> =
   const expand = (node: JsonValue | undefined, depth: number): ReadonlyArray<JsonObject> => {
     if (!isObject(node) || depth > 16) return []
     const reference = node.$ref
-    const target = typeof reference === "string" ? definitions[reference.slice("#/$defs/".length).replaceAll("~1", "/").replaceAll("~0", "~")] : undefined
+    const target = typeof reference === "string"
+      ? definitions[reference.slice("#/$defs/".length).replaceAll("~1", "/").replaceAll("~0", "~")]
+      : undefined
     const branches = [node.anyOf, node.oneOf, node.allOf].flatMap((list) => Array.isArray(list) ? list : [])
     return [node, ...expand(target, depth + 1), ...branches.flatMap((branch) => expand(branch, depth + 1))]
   }

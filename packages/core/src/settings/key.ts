@@ -5,14 +5,17 @@
  * set. Everything else follows from that: validation, merging of the files, the JSON Schema of the whole file. The type of
  * the value is precise outside; inside the reader keys are held erased, in this one place.
  */
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import type { JsonObject, JsonValue } from "../json/index.ts"
 
 /**
  * What of a section takes effect while the project is not trusted: all of it, nothing, or the part that the function
  * gives (`undefined`: nothing). `trusted` is the section as the trusted files set it, absent if they do not.
  */
-export type UntrustedRule = "keep" | "drop" | ((value: JsonValue, trusted: JsonValue | undefined) => JsonValue | undefined)
+export type UntrustedRule =
+  | "keep"
+  | "drop"
+  | ((value: JsonValue, trusted: JsonValue | undefined) => JsonValue | undefined)
 
 export interface SettingsKey<A> {
   readonly name: string

@@ -39,7 +39,9 @@ const xdg: Record<AppFolder, { readonly own: string; readonly base: string; read
 
 /** An environment variable; set but empty counts as absent. */
 const variable = (name: string) =>
-  Config.option(Config.String(name)).pipe(Config.map((value) => Option.isSome(value) && value.value !== "" ? value.value : null))
+  Config.option(Config.String(name)).pipe(
+    Config.map((value) => Option.isSome(value) && value.value !== "" ? value.value : null)
+  )
 
 const folderOf = Effect.fnUntraced(function*(folder: AppFolder) {
   const names = xdg[folder]
@@ -52,7 +54,8 @@ const folderOf = Effect.fnUntraced(function*(folder: AppFolder) {
   return path.join(home !== null && path.isAbsolute(home) ? home : os.homedir(), ...names.home, "bezel")
 })
 
-const reason = (cause: unknown): string => cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+const reason = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
 
 const make = (folders: Record<AppFolder, string>): AppPathsShape => ({
   ...folders,
@@ -63,7 +66,8 @@ const make = (folders: Record<AppFolder, string>): AppPathsShape => ({
     }
     yield* Effect.tryPromise({
       try: () => fs.mkdir(target, { recursive: true, mode: 0o700 }),
-      catch: (cause) => new AppPathsError({ path: target, message: `Cannot create the folder ${target}: ${reason(cause)}` })
+      catch: (cause) =>
+        new AppPathsError({ path: target, message: `Cannot create the folder ${target}: ${reason(cause)}` })
     })
     return target
   })

@@ -7,7 +7,7 @@ import * as path from "node:path"
 import type { JsonObject, JsonValue } from "../json/index.ts"
 import { type Fault, type SettingsChecker } from "./check.ts"
 import type { Override } from "./discover.ts"
-import { settingsError, type SettingsDocument } from "./document.ts"
+import { type SettingsDocument, settingsError } from "./document.ts"
 import type { SettingsError } from "./error.ts"
 import type { SettingsKey } from "./key.ts"
 import type { SettingsReader, SettingsSource, SkippedSetting } from "./settings.ts"
@@ -30,13 +30,16 @@ interface Layer {
 const sectionsOf = (value: JsonValue): Map<string, JsonValue> =>
   new Map(Object.entries(value as JsonObject).filter(([name]) => name !== "$schema"))
 
-const mentionsSubstitution = (value: JsonValue | undefined): boolean => typeof value === "string" && isSubstituted(value)
+const mentionsSubstitution = (value: JsonValue | undefined): boolean =>
+  typeof value === "string" && isSubstituted(value)
 
 const at = (value: JsonValue | undefined, place: Fault["path"]): JsonValue | undefined => {
   let current = value
   for (const segment of place) {
     if (typeof current !== "object" || current === null) return undefined
-    current = Object.hasOwn(current, segment) ? Object.entries(current).find(([name]) => name === String(segment))?.[1] : undefined
+    current = Object.hasOwn(current, segment)
+      ? Object.entries(current).find(([name]) => name === String(segment))?.[1]
+      : undefined
   }
   return current
 }
@@ -45,11 +48,24 @@ const faultsToError = (document: SettingsDocument, faults: ReadonlyArray<Fault>)
   const [first, ...others] = faults
   if (first === undefined) return null
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`
-  return settingsError(first.code, { file: document.file, line: document.lineOf(first.path), path: first.path }, first.what + more)
+  return settingsError(
+    first.code,
+    { file: document.file, line: document.lineOf(first.path), path: first.path },
+    first.what + more
+  )
 }
 
-const relocated = (checker: SettingsChecker, sections: ReadonlyMap<string, JsonValue>, directory: string): ReadonlyMap<string, JsonValue> =>
-  new Map([...sections].map(([name, value]) => [name, checker.keys.get(name)?.relocate?.(value, (file) => path.resolve(directory, file)) ?? value]))
+const relocated = (
+  checker: SettingsChecker,
+  sections: ReadonlyMap<string, JsonValue>,
+  directory: string
+): ReadonlyMap<string, JsonValue> =>
+  new Map(
+    [...sections].map(([name, value]) => [
+      name,
+      checker.keys.get(name)?.relocate?.(value, (file) => path.resolve(directory, file)) ?? value
+    ])
+  )
 
 /** Checks one file by itself. What the file leaves out is judged later, on the merged section. */
 const checkDocument = (
@@ -66,9 +82,9 @@ const checkDocument = (
     const decoded = checker.decode(key, value, raw)
     if (Result.isSuccess(decoded)) continue
     faults.push(...decoded.failure.filter((fault) =>
-      fault.code !== "missing_key"
+      fault.code !== "missing_key" &&
       // In an untrusted file nothing is substituted, so what such a text stands for is not known.
-      && (isTrusted || !mentionsSubstitution(at(raw, fault.path.slice(1))))
+      (isTrusted || !mentionsSubstitution(at(raw, fault.path.slice(1))))
     ))
   }
   return faultsToError(document, faults)
@@ -81,7 +97,9 @@ const overrideLayer = (checker: SettingsChecker, override: Override): Layer | Se
   const candidate = override.candidates[0]
   if (key === undefined || candidate === undefined) {
     const fault = checker.unknownSections(candidate ?? { [override.section]: null })[0]
-    return fault === undefined ? settingsError("unknown_key", { file, line: 0, path: [] }, "unknown setting") : fail(fault)
+    return fault === undefined
+      ? settingsError("unknown_key", { file, line: 0, path: [] }, "unknown setting")
+      : fail(fault)
   }
   let firstFault: Fault | undefined
   for (const value of override.candidates) {
@@ -97,7 +115,9 @@ const overrideLayer = (checker: SettingsChecker, override: Override): Layer | Se
     }
     firstFault ??= fault
   }
-  return firstFault === undefined ? settingsError("invalid_value", { file, line: 0, path: [] }, "not a value") : fail(firstFault)
+  return firstFault === undefined
+    ? settingsError("invalid_value", { file, line: 0, path: [] }, "not a value")
+    : fail(firstFault)
 }
 
 /** Reads everything into one snapshot. The first fault found fails it. */
@@ -146,7 +166,9 @@ export const readSettings = Effect.fnUntraced(function*(
     // Each file was right by itself, so the fault is in what none of them has: told where the last one speaks of it.
     const document = merged.layers.findLast((layer) => layer.document !== null)?.document
     const error = document === null || document === undefined
-      ? decoded.failure.map((fault) => settingsError(fault.code, { file: "--set", line: 0, path: fault.path }, fault.what))[0]
+      ? decoded.failure.map((fault) =>
+        settingsError(fault.code, { file: "--set", line: 0, path: fault.path }, fault.what)
+      )[0]
       : faultsToError(document, decoded.failure)
     if (error !== undefined && error !== null) return yield* error
   }
@@ -184,7 +206,11 @@ const mergeSection = (
   return value === undefined ? undefined : { value, layers: from }
 }
 
-const untrustedPart = (key: SettingsKey.Any, section: JsonValue, trusted: JsonValue | undefined): JsonValue | undefined => {
+const untrustedPart = (
+  key: SettingsKey.Any,
+  section: JsonValue,
+  trusted: JsonValue | undefined
+): JsonValue | undefined => {
   if (key.untrusted === "drop") return undefined
   if (key.untrusted === "keep") return section
   return key.untrusted(section, trusted)

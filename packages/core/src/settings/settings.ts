@@ -82,7 +82,9 @@ export class Settings extends Context.Service<Settings, SettingsShape>()("@bezel
         const overrides = Effect.try({
           try: () => (options.overrides ?? []).map(parseOverride),
           catch: (cause) =>
-            cause instanceof SettingsError ? cause : settingsError("syntax", { file: "--set", line: 0, path: [] }, "expected key=value")
+            cause instanceof SettingsError
+              ? cause
+              : settingsError("syntax", { file: "--set", line: 0, path: [] }, "expected key=value")
         })
 
         const read = Effect.fnUntraced(function*(folders: ReadonlyArray<ProjectFolder>) {
@@ -96,7 +98,9 @@ export class Settings extends Context.Service<Settings, SettingsShape>()("@bezel
             overrides: yield* overrides,
             variable
           })
-          return options.trust === true || warning.length === 0 ? reader : { ...reader, warnings: [...reader.warnings, ...warning] }
+          return options.trust === true || warning.length === 0
+            ? reader
+            : { ...reader, warnings: [...reader.warnings, ...warning] }
         })
 
         return Settings.of({

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as os from "node:os"
 import * as path from "node:path"
 import type { JsonValue, Path } from "../json/index.ts"
-import { settingsError, type SettingsDocument } from "./document.ts"
+import { type SettingsDocument, settingsError } from "./document.ts"
 import type { SettingsError } from "./error.ts"
 import { readRegularFile } from "./files.ts"
 
@@ -32,38 +32,46 @@ export const substitute = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Substituted, SettingsError> {
   const warnings: Array<string> = []
 
-  const text = Effect.fnUntraced(function*(value: string, at: Path): Effect.fn.Return<string | typeof absent, SettingsError> {
-    const where = { file: document.file, line: document.lineOf(at), path: at }
-    let out = ""
-    let end = 0
-    for (const match of value.matchAll(pattern)) {
-      const [whole, kind, name] = match
-      if (kind === undefined || name === undefined) continue
-      out += value.slice(end, match.index)
-      end = match.index + whole.length
-      if (kind === "env") {
-        const found = yield* variable(name)
-        if (found === null || found === "") {
-          if (typeof at.at(-1) === "number") {
-            return yield* settingsError("invalid_value", where, `the environment variable ${name} is not set`)
+  const text = Effect.fnUntraced(
+    function*(value: string, at: Path): Effect.fn.Return<string | typeof absent, SettingsError> {
+      const where = { file: document.file, line: document.lineOf(at), path: at }
+      let out = ""
+      let end = 0
+      for (const match of value.matchAll(pattern)) {
+        const [whole, kind, name] = match
+        if (kind === undefined || name === undefined) continue
+        out += value.slice(end, match.index)
+        end = match.index + whole.length
+        if (kind === "env") {
+          const found = yield* variable(name)
+          if (found === null || found === "") {
+            if (typeof at.at(-1) === "number") {
+              return yield* settingsError("invalid_value", where, `the environment variable ${name} is not set`)
+            }
+            warnings.push(
+              settingsError(
+                "invalid_value",
+                where,
+                `the environment variable ${name} is not set, so this counts as absent`
+              ).message
+            )
+            return absent
           }
-          warnings.push(settingsError("invalid_value", where, `the environment variable ${name} is not set, so this counts as absent`).message)
-          return absent
+          out += found
+        } else {
+          const named = name.startsWith("~/") ? path.join(os.homedir(), name.slice(2)) : name
+          const target = path.resolve(path.dirname(document.file), named)
+          const content = yield* Effect.mapError(
+            readRegularFile(target),
+            (why) => settingsError("unreadable", where, `cannot read ${target}: ${why.reason}`)
+          )
+          if (content === null) return yield* settingsError("unreadable", where, `there is no file ${target}`)
+          out += content.replace(/\r?\n$/, "")
         }
-        out += found
-      } else {
-        const named = name.startsWith("~/") ? path.join(os.homedir(), name.slice(2)) : name
-        const target = path.resolve(path.dirname(document.file), named)
-        const content = yield* Effect.mapError(
-          readRegularFile(target),
-          (why) => settingsError("unreadable", where, `cannot read ${target}: ${why.reason}`)
-        )
-        if (content === null) return yield* settingsError("unreadable", where, `there is no file ${target}`)
-        out += content.replace(/\r?\n$/, "")
       }
+      return out + value.slice(end)
     }
-    return out + value.slice(end)
-  })
+  )
 
   const walk = (value: JsonValue, at: Path): Effect.Effect<JsonValue | typeof absent, SettingsError> => {
     if (typeof value === "string") return isSubstituted(value) ? text(value, at) : Effect.succeed(value)

@@ -67,23 +67,28 @@ const pluginFolder = path.join(".bezel", "plugins")
 const maxPluginFiles = 2000
 const maxPluginBytes = 8 * 1024 * 1024
 
-const pluginFiles = Effect.fnUntraced(function*(directory: string): Effect.fn.Return<ReadonlyArray<string>, TrustError> {
-  const found: Array<string> = []
-  const pending = [path.join(directory, pluginFolder)]
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const folder = next
-    const entries = yield* Effect.promise(() => fs.readdir(folder, { withFileTypes: true }).catch(() => []))
-    for (const entry of entries) {
-      const file = path.join(folder, entry.name)
-      if (entry.isDirectory()) pending.push(file)
-      else found.push(file)
-      if (found.length + pending.length > maxPluginFiles) {
-        return yield* new TrustError({ path: folder, message: `${folder} holds more than ${maxPluginFiles} files, too many to check before trusting them` })
+const pluginFiles = Effect.fnUntraced(
+  function*(directory: string): Effect.fn.Return<ReadonlyArray<string>, TrustError> {
+    const found: Array<string> = []
+    const pending = [path.join(directory, pluginFolder)]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const folder = next
+      const entries = yield* Effect.promise(() => fs.readdir(folder, { withFileTypes: true }).catch(() => []))
+      for (const entry of entries) {
+        const file = path.join(folder, entry.name)
+        if (entry.isDirectory()) pending.push(file)
+        else found.push(file)
+        if (found.length + pending.length > maxPluginFiles) {
+          return yield* new TrustError({
+            path: folder,
+            message: `${folder} holds more than ${maxPluginFiles} files, too many to check before trusting them`
+          })
+        }
       }
     }
+    return found.sort()
   }
-  return found.sort()
-})
+)
 
 interface FolderState {
   readonly directory: string
@@ -91,30 +96,38 @@ interface FolderState {
   readonly sets: ReadonlyArray<{ readonly file: string; readonly keys: ReadonlyArray<string> }>
 }
 
-const folderState = Effect.fnUntraced(function*(folder: ProjectFolder): Effect.fn.Return<FolderState | null, TrustError> {
-  const plugins = yield* pluginFiles(folder.directory)
-  const documents = folder.documents.filter((document) => Object.keys(document.value).some((key) => key !== "$schema"))
-  if (documents.length === 0 && plugins.length === 0) return null
-  const hash = createHash("sha256")
-  for (const document of documents) {
-    hash.update(`settings\0${path.relative(folder.directory, document.file)}\0${canonical(document.value)}\0`)
-  }
-  for (const file of plugins) {
-    const text = yield* Effect.mapError(
-      readRegularFile(file, maxPluginBytes),
-      (problem) => new TrustError({ path: file, message: `Cannot check ${file} before trusting it: ${problem.reason}` })
+const folderState = Effect.fnUntraced(
+  function*(folder: ProjectFolder): Effect.fn.Return<FolderState | null, TrustError> {
+    const plugins = yield* pluginFiles(folder.directory)
+    const documents = folder.documents.filter((document) =>
+      Object.keys(document.value).some((key) => key !== "$schema")
     )
-    hash.update(`plugin\0${path.relative(folder.directory, file)}\0${text ?? ""}\0`)
+    if (documents.length === 0 && plugins.length === 0) return null
+    const hash = createHash("sha256")
+    for (const document of documents) {
+      hash.update(`settings\0${path.relative(folder.directory, document.file)}\0${canonical(document.value)}\0`)
+    }
+    for (const file of plugins) {
+      const text = yield* Effect.mapError(
+        readRegularFile(file, maxPluginBytes),
+        (problem) =>
+          new TrustError({ path: file, message: `Cannot check ${file} before trusting it: ${problem.reason}` })
+      )
+      hash.update(`plugin\0${path.relative(folder.directory, file)}\0${text ?? ""}\0`)
+    }
+    return {
+      directory: folder.directory,
+      hash: hash.digest("hex"),
+      sets: [
+        ...documents.map((document) => ({
+          file: document.file,
+          keys: Object.keys(document.value).filter((key) => key !== "$schema")
+        })),
+        ...plugins.length > 0 ? [{ file: path.join(folder.directory, pluginFolder), keys: [] }] : []
+      ]
+    }
   }
-  return {
-    directory: folder.directory,
-    hash: hash.digest("hex"),
-    sets: [
-      ...documents.map((document) => ({ file: document.file, keys: Object.keys(document.value).filter((key) => key !== "$schema") })),
-      ...plugins.length > 0 ? [{ file: path.join(folder.directory, pluginFolder), keys: [] }] : []
-    ]
-  }
-})
+)
 
 /** The record of trusted folders. Global. */
 export class Trust extends Context.Service<Trust, TrustShape>()("@bezel/core/settings/Trust") {
@@ -129,14 +142,16 @@ export class Trust extends Context.Service<Trust, TrustShape>()("@bezel/core/set
       const read = Effect.gen(function*() {
         const text = yield* Effect.mapError(
           readRegularFile(file),
-          (problem) => new TrustError({ path: file, message: `Cannot read the trusted folders in ${file}: ${problem.reason}` })
+          (problem) =>
+            new TrustError({ path: file, message: `Cannot read the trusted folders in ${file}: ${problem.reason}` })
         )
         if (text === null) return nothingTrusted
         return Option.getOrElse(Schema.decodeUnknownOption(TrustFile)(text), () => nothingTrusted)
       })
 
       const describe = (states: ReadonlyArray<FolderState>, trusted: TrustFile): TrustStatus => {
-        const of = (state: FolderState) => Object.hasOwn(trusted.folders, state.directory) ? trusted.folders[state.directory]?.hash : undefined
+        const of = (state: FolderState) =>
+          Object.hasOwn(trusted.folders, state.directory) ? trusted.folders[state.directory]?.hash : undefined
         const status = states.length === 0
           ? "nothing"
           : states.every((state) => of(state) === state.hash)
@@ -148,7 +163,8 @@ export class Trust extends Context.Service<Trust, TrustShape>()("@bezel/core/set
           status,
           folders: states.map((state) => state.directory),
           sets: states.flatMap((state) => state.sets),
-          hash: createHash("sha256").update(states.map((state) => `${state.directory}\0${state.hash}\0`).join("")).digest("hex")
+          hash: createHash("sha256").update(states.map((state) => `${state.directory}\0${state.hash}\0`).join(""))
+            .digest("hex")
         }
       }
 
@@ -174,17 +190,24 @@ export class Trust extends Context.Service<Trust, TrustShape>()("@bezel/core/set
           if (shownHash !== undefined && describe(states, nothingTrusted).hash !== shownHash) {
             return yield* new TrustError({
               path: directory,
-              message: `The settings of ${directory} changed while you were asked; look at them again before you trust them`
+              message:
+                `The settings of ${directory} changed while you were asked; look at them again before you trust them`
             })
           }
           const grantedAt = yield* Clock.currentTimeMillis
           const next = yield* writing.withPermits(1)(Effect.gen(function*() {
             const before = yield* read
-            const granted = Object.fromEntries(states.map((state) => [state.directory, { hash: state.hash, grantedAt }]))
+            const granted = Object.fromEntries(
+              states.map((state) => [state.directory, { hash: state.hash, grantedAt }])
+            )
             const next: TrustFile = { version: 1, folders: { ...before.folders, ...granted } }
-            const wrong = (reason: string) => new TrustError({ path: file, message: `Cannot remember the trusted folder in ${file}: ${reason}` })
+            const wrong = (reason: string) =>
+              new TrustError({ path: file, message: `Cannot remember the trusted folder in ${file}: ${reason}` })
             yield* Effect.mapError(paths.ensure("state"), (error) => wrong(error.message))
-            yield* Effect.mapError(writePrivateFile(file, JSON.stringify(next, null, 2) + "\n"), (problem) => wrong(problem.reason))
+            yield* Effect.mapError(
+              writePrivateFile(file, JSON.stringify(next, null, 2) + "\n"),
+              (problem) => wrong(problem.reason)
+            )
             return next
           }))
           return describe(states, next)

@@ -10,19 +10,25 @@ import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 
-export const instructionsFileName = "AGENTS.md"
+const instructionsFileName = "AGENTS.md"
 
 /** Bytes of one file, and of all together. */
-export const maxFileBytes = 32 * 1024
-export const maxTotalBytes = 64 * 1024
+const maxFileBytes = 32 * 1024
+const maxTotalBytes = 64 * 1024
 
 type Found =
   | { readonly file: string; readonly text: string; readonly isCut: boolean }
   | { readonly file: string; readonly problem: string }
 
-const codeOf = (cause: unknown): string => cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error"
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error"
 
-const wording: Record<string, string> = { EACCES: "no permission", EPERM: "no permission", EISDIR: "it is a folder", ELOOP: "its links go in a circle" }
+const wording: Record<string, string> = {
+  EACCES: "no permission",
+  EPERM: "no permission",
+  EISDIR: "it is a folder",
+  ELOOP: "its links go in a circle"
+}
 
 /** The first bytes of a file as text, never half a character. */
 const readHead = async (file: string, maxBytes: number): Promise<Found | null> => {
@@ -75,7 +81,9 @@ export const instructions = Effect.fnUntraced(function*(location: string, config
     }
     left = Math.max(0, left - Buffer.byteLength(found.text))
     if (found.text === "" && !found.isCut) continue
-    const rest = found.isCut ? `\n(The rest of ${found.file} is left out because it is too long. Read it if you need it.)` : ""
+    const rest = found.isCut
+      ? `\n(The rest of ${found.file} is left out because it is too long. Read it if you need it.)`
+      : ""
     parts.push(`Instructions from ${found.file}:\n\n${found.text}${rest}`)
   }
   return parts.length === 0 ? null : parts.join("\n\n")

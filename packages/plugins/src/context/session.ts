@@ -18,7 +18,8 @@ type Context = Pick<SessionContext, "options" | "location" | "section">
 /** The facet for session hosts. */
 export const session = Effect.fn("context/session")(function*(ctx: Context) {
   const options = yield* Schema.decodeUnknownEffect(ContextOptions, { onExcessProperty: "error" })(ctx.options ?? {})
-  const configDirectory = options.configDirectory ?? (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.config)), AppPaths.layer))
+  const configDirectory = options.configDirectory ??
+    (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.config)), AppPaths.layer))
   const { directory } = ctx.location
   yield* ctx.section({ id: "context.base", order: 0, text: () => Effect.succeed(basePrompt) })
   yield* ctx.section({ id: "context.environment", order: 100, text: () => environment(directory) })
@@ -26,5 +27,3 @@ export const session = Effect.fn("context/session")(function*(ctx: Context) {
   const system = options.system?.trim() ?? ""
   if (system !== "") yield* ctx.section({ id: "context.system", order: 900, text: () => Effect.succeed(system) })
 })
-
-export default session

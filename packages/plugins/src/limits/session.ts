@@ -13,7 +13,8 @@ import { LimitsOptions } from "./contract.ts"
 
 type Context = Pick<SessionContext, "options" | "settings" | "namespace" | "hooks">
 
-const lower = (left: number | undefined, right: number | undefined): number => Math.min(left ?? Infinity, right ?? Infinity)
+const lower = (left: number | undefined, right: number | undefined): number =>
+  Math.min(left ?? Infinity, right ?? Infinity)
 
 const numberOf = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
 
@@ -30,12 +31,20 @@ export const session = Effect.fn("limits/session")(function*(ctx: Context) {
   yield* ctx.hooks(namespace, "generation", {
     beforeRequest: Effect.fnUntraced(function*(_request, api) {
       if (api.step > maxSteps) {
-        return { end: `The turn ended because it may take ${maxSteps} ${maxSteps === 1 ? "request" : "requests"} to the model and has taken them. Send a message to go on, or raise the limit of steps.` }
+        return {
+          end: `The turn ended because it may take ${maxSteps} ${
+            maxSteps === 1 ? "request" : "requests"
+          } to the model and has taken them. Send a message to go on, or raise the limit of steps.`
+        }
       }
       if (maxCostUSD === Infinity) return undefined
       const spent = numberOf((yield* namespace.get(api.conversationID)).costUSD)
       if (spent < maxCostUSD) return undefined
-      return { end: `The turn ended because this session has cost ${dollars(spent)} and may cost ${dollars(maxCostUSD)}. Raise the limit of cost to go on.` }
+      return {
+        end: `The turn ended because this session has cost ${dollars(spent)} and may cost ${
+          dollars(maxCostUSD)
+        }. Raise the limit of cost to go on.`
+      }
     }),
     afterResponse: Effect.fnUntraced(function*(_message, api) {
       if (numberOf(api.cost) <= 0) return
@@ -45,5 +54,3 @@ export const session = Effect.fn("limits/session")(function*(ctx: Context) {
     })
   })
 })
-
-export default session

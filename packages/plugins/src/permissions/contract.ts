@@ -14,7 +14,10 @@ export const Verdict = Schema.Literals(["allow", "ask", "deny"])
  * it, or verdicts by pattern. Rules for `write` hold for `edit` too; `*` is for accesses that have no rule that matches.
  */
 export type PermissionRules = typeof PermissionRules.Type
-export const PermissionRules = Schema.Record(Schema.String, Schema.Union([Verdict, Schema.Record(Schema.String, Verdict)]))
+export const PermissionRules = Schema.Record(
+  Schema.String,
+  Schema.Union([Verdict, Schema.Record(Schema.String, Verdict)])
+)
 
 const asPatterns = (section: JsonValue): JsonObject =>
   typeof section === "object" && section !== null && !Array.isArray(section) ? section as JsonObject : { "*": section }
@@ -56,7 +59,8 @@ export const PermissionsKey: SettingsKey<PermissionRules> = SettingsKey.make("pe
   default: {},
   untrusted: onlyDenied,
   merge: mergePermissions,
-  description: "What tools may do: for each kind of access allow, ask or deny, for all of it or by pattern. Deny wins, then the longest pattern."
+  description:
+    "What tools may do: for each kind of access allow, ask or deny, for all of it or by pattern. Deny wins, then the longest pattern."
 })
 
 /** What the person decides about. Strict JSON; shown as it is, so nothing of it may be a secret that the model does not know. */

@@ -3,8 +3,8 @@
  * asked, what the question says. Pure but for `PathProbe`, which looks at the file system.
  */
 import * as path from "node:path"
-import { escapePattern, unknown } from "./pattern.ts"
 import { isInside } from "./paths.ts"
+import { escapePattern, unknown } from "./pattern.ts"
 import { formatRule, judge, type Judgement, pathAccesses, type Rule, type RuleSet, type Subject } from "./rules.ts"
 import { readCommandLine, type SimpleCommand } from "./shell.ts"
 
@@ -48,7 +48,9 @@ const reasonOf = (judgement: Judgement, what: string): string => {
   const { rule, uncertain, verdict } = judgement
   if (rule === null) return `no rule allows ${what}`
   if (verdict === "deny") return `${describe(rule)} denies ${what}`
-  return uncertain ? `${describe(rule)} might forbid ${what}, whose full text is known only when it runs` : `${describe(rule)} asks about ${what}`
+  return uncertain
+    ? `${describe(rule)} might forbid ${what}, whose full text is known only when it runs`
+    : `${describe(rule)} asks about ${what}`
 }
 
 const judgePath = (set: RuleSet, access: string, file: string, isOutside: boolean): Finding => {
@@ -89,7 +91,12 @@ const judgeCommand = (set: RuleSet, access: string, command: SimpleCommand, isOu
   // By whatever path it is called, `rm` is `rm`, and what stands before it in its environment does not hide it.
   const bare = [name.slice(name.lastIndexOf("/") + 1), ...args].join(" ")
   const value = [...command.assignments, command.text].join(" ")
-  return judgeText(set, { access, value, variants: [command.text, bare] }, `the command ${JSON.stringify(shown(value))}`, isOutside)
+  return judgeText(
+    set,
+    { access, value, variants: [command.text, bare] },
+    `the command ${JSON.stringify(shown(value))}`,
+    isOutside
+  )
 }
 
 const expandHome = (file: string, home: string): string =>
@@ -109,7 +116,13 @@ const pointsOutside = (word: string, set: RuleSet, probe: PathProbe): boolean =>
   return probe.exists(file) || (folder !== "/" && probe.exists(folder))
 }
 
-const judgeRedirection = (set: RuleSet, access: "write" | "read", target: string, movesDirectory: boolean, probe: PathProbe): Finding => {
+const judgeRedirection = (
+  set: RuleSet,
+  access: "write" | "read",
+  target: string,
+  movesDirectory: boolean,
+  probe: PathProbe
+): Finding => {
   const expanded = expandHome(target, set.home)
   const isRelative = !path.isAbsolute(expanded)
   const isUnknown = expanded.includes(unknown) || (movesDirectory && isRelative)
@@ -117,7 +130,9 @@ const judgeRedirection = (set: RuleSet, access: "write" | "read", target: string
     const file = probe.real(path.resolve(set.location, expanded))
     const finding = judgePath(set, access, file, !isInside(set.location, file))
     // Reading by redirection is no more than what the command could read by itself; only a rule can object.
-    return access === "read" && finding.verdict !== "deny" && judge(set, { access, value: file }).rule === null ? allowed : finding
+    return access === "read" && finding.verdict !== "deny" && judge(set, { access, value: file }).rule === null
+      ? allowed
+      : finding
   }
   const judgement = judge(set, { access, value: unknown })
   if (judgement.verdict === "allow" || (access === "read" && judgement.rule === null)) return allowed
@@ -135,9 +150,17 @@ const touchesDenied = (set: RuleSet, command: SimpleCommand, probe: PathProbe): 
   if (!set.rules.some((rule) => rule.verdict === "deny" && rule.access === "read")) return null
   for (const word of command.words.slice(1)) {
     if (word.includes(unknown) || word.startsWith("-") || word === "") continue
-    const { rule, verdict } = judge(set, { access: "read", value: probe.real(path.resolve(set.location, expandHome(word, set.home))) })
+    const { rule, verdict } = judge(set, {
+      access: "read",
+      value: probe.real(path.resolve(set.location, expandHome(word, set.home)))
+    })
     if (verdict === "deny" && rule !== null) {
-      return { verdict: "ask", reason: `${describe(rule)} denies reading ${word}`, grant: null, beyondYes: "a rule might forbid it" }
+      return {
+        verdict: "ask",
+        reason: `${describe(rule)} denies reading ${word}`,
+        grant: null,
+        beyondYes: "a rule might forbid it"
+      }
     }
   }
   return null
@@ -158,8 +181,12 @@ const judgeCommandLine = (set: RuleSet, access: string, line: string, probe: Pat
     const touched = touchesDenied(set, command, probe)
     if (touched !== null) findings.push(touched)
   }
-  for (const target of reading.writes) findings.push(judgeRedirection(set, "write", target, reading.movesDirectory, probe))
-  for (const target of reading.reads) findings.push(judgeRedirection(set, "read", target, reading.movesDirectory, probe))
+  for (const target of reading.writes) {
+    findings.push(judgeRedirection(set, "write", target, reading.movesDirectory, probe))
+  }
+  for (const target of reading.reads) {
+    findings.push(judgeRedirection(set, "read", target, reading.movesDirectory, probe))
+  }
   // Nothing to run is still a call, and a tool that is not to be used at all must not answer it.
   if (reading.commands.length === 0) findings.push(judgeText(set, { access, value: "" }, `an empty command`, isOutside))
   return findings
@@ -168,7 +195,14 @@ const judgeCommandLine = (set: RuleSet, access: string, line: string, probe: Pat
 const judgeSubject = (set: RuleSet, access: string, subject: string, probe: PathProbe): ReadonlyArray<Finding> => {
   if (access === "bash") return judgeCommandLine(set, access, subject, probe)
   if (!pathAccesses.has(access)) {
-    return [judgeText(set, { access, value: subject }, subject === "" ? access : `${access} of ${JSON.stringify(subject)}`, false)]
+    return [
+      judgeText(
+        set,
+        { access, value: subject },
+        subject === "" ? access : `${access} of ${JSON.stringify(subject)}`,
+        false
+      )
+    ]
   }
   const file = probe.real(path.resolve(set.location, subject))
   return [judgePath(set, access, file, !isInside(set.location, file))]
@@ -180,18 +214,32 @@ export const decide = (
   call: { readonly access: string; readonly subjects: ReadonlyArray<string> },
   options: { readonly yes: boolean; readonly probe: PathProbe }
 ): Decision => {
-  const subjects = call.subjects.length === 0 && call.access !== "bash" && !pathAccesses.has(call.access) ? [""] : call.subjects
+  const subjects = call.subjects.length === 0 && call.access !== "bash" && !pathAccesses.has(call.access)
+    ? [""]
+    : call.subjects
   const findings = subjects.flatMap((subject) => judgeSubject(set, call.access, subject, options.probe))
   // An access to paths that names none is about the location as a whole.
-  if (subjects.length === 0) findings.push(...judgeSubject(set, call.access, call.access === "bash" ? "" : set.location, options.probe))
+  if (subjects.length === 0) {
+    findings.push(...judgeSubject(set, call.access, call.access === "bash" ? "" : set.location, options.probe))
+  }
   const denied = findings.filter((finding) => finding.verdict === "deny")
-  if (denied.length > 0) return { verdict: "deny", reasons: unique(denied.map((finding) => finding.reason)), grants: [] }
+  if (denied.length > 0) {
+    return {
+      verdict: "deny",
+      reasons: unique(denied.map((finding) => finding.reason)),
+      grants: []
+    }
+  }
   const open = findings.filter((finding) => finding.verdict === "ask" && !(options.yes && finding.beyondYes === null))
   if (open.length === 0) return { verdict: "allow", reasons: [], grants: [] }
   const grants = open.map((finding) => finding.grant)
   return {
     verdict: "ask",
-    reasons: unique(open.map((finding) => options.yes ? `${finding.reason} (--yes does not cover it: ${finding.beyondYes})` : finding.reason)),
+    reasons: unique(
+      open.map((finding) =>
+        options.yes ? `${finding.reason} (--yes does not cover it: ${finding.beyondYes})` : finding.reason
+      )
+    ),
     grants: grants.includes(null) ? [] : unique(grants.flatMap((grant) => grant === null ? [] : [grant]))
   }
 }

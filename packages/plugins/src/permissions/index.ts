@@ -2,6 +2,16 @@
 export * from "./contract.ts"
 export { decide, type Decision, type PathProbe } from "./decide.ts"
 export { fileProbe } from "./probe.ts"
-export { compileRules, deniedTools, formatRule, judge, type Judgement, parseRule, type Rule, type RuleSet, type RuleText } from "./rules.ts"
+export {
+  compileRules,
+  deniedTools,
+  formatRule,
+  judge,
+  type Judgement,
+  parseRule,
+  type Rule,
+  type RuleSet,
+  type RuleText
+} from "./rules.ts"
 export { PermissionOptionsError, session as permissionsSession } from "./session.ts"
 export { readCommandLine, type ShellReading, type SimpleCommand } from "./shell.ts"

@@ -25,9 +25,15 @@ const segment = (text: string): Tokens | typeof folders => /^\*\*+$/.test(text) 
 export const pathPattern = (source: string, location: string, home: string): PathPattern => {
   const text = source.trim()
   if (/^\*+$/.test(text)) return { source, kind: "everything", segments: [] }
-  if (!text.includes("/") && !["~", ".", ".."].includes(text)) return { source, kind: "name", segments: [segment(text)] }
+  if (!text.includes("/") && !["~", ".", ".."].includes(text)) {
+    return { source, kind: "name", segments: [segment(text)] }
+  }
   const fromHome = text === "~" || text.startsWith("~/")
-  const from = fromHome ? `${escapePattern(home)}${text.slice(1)}` : path.isAbsolute(text) ? text : `${escapePattern(location)}/${text}`
+  const from = fromHome
+    ? `${escapePattern(home)}${text.slice(1)}`
+    : path.isAbsolute(text)
+    ? text
+    : `${escapePattern(location)}/${text}`
   return { source, kind: "place", segments: namesOf(path.posix.normalize(from)).map(segment) }
 }
 
@@ -60,7 +66,12 @@ export const isInside = (folder: string, file: string): boolean =>
   file === folder || file.startsWith(folder.endsWith("/") ? folder : `${folder}/`)
 
 /** For `allow`, a mere name holds inside the location only. */
-export const matchesPath = (pattern: PathPattern, file: string, verdict: "allow" | "ask" | "deny", location: string): boolean => {
+export const matchesPath = (
+  pattern: PathPattern,
+  file: string,
+  verdict: "allow" | "ask" | "deny",
+  location: string
+): boolean => {
   if (pattern.kind === "everything") return true
   if (pattern.kind === "place") return covers(pattern.segments, namesOf(file))
   const inside = isInside(location, file)

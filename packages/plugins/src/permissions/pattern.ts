@@ -113,4 +113,6 @@ export const matches = (pattern: TextPattern, text: string): boolean =>
 
 /** The pattern fits for some content of the unknown parts. */
 export const mayMatch = (pattern: TextPattern, text: string): boolean =>
-  text.includes(unknown) ? pattern.alternatives.some((tokens) => intersects(tokens, spaced(text))) : matches(pattern, text)
+  text.includes(unknown)
+    ? pattern.alternatives.some((tokens) => intersects(tokens, spaced(text)))
+    : matches(pattern, text)

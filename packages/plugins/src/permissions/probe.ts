@@ -5,7 +5,7 @@ import type { PathProbe } from "./decide.ts"
 
 const realOf = (file: string): string => {
   // What does not exist yet is where its nearest existing folder really is.
-  for (let known = file, rest = ""; ; rest = path.join(path.basename(known), rest), known = path.dirname(known)) {
+  for (let known = file, rest = "";; rest = path.join(path.basename(known), rest), known = path.dirname(known)) {
     try {
       const real = fs.realpathSync.native(known)
       return rest === "" ? real : path.join(real, rest)

@@ -8,8 +8,8 @@
  */
 import * as Result from "effect/Result"
 import type { PermissionRules, Verdict } from "./contract.ts"
-import { isInside, matchesPath, pathPattern, type PathPattern } from "./paths.ts"
-import { matches, mayMatch, textPattern, type TextPattern, unknown } from "./pattern.ts"
+import { isInside, matchesPath, type PathPattern, pathPattern } from "./paths.ts"
+import { matches, mayMatch, type TextPattern, textPattern, unknown } from "./pattern.ts"
 
 export interface Rule {
   readonly access: string
@@ -44,12 +44,15 @@ export const parseRule = (text: string): Result.Result<RuleText, string> => {
   const match = /^\s*([\w.*-]+)\s*(?:\((.*)\))?\s*$/s.exec(text)
   const [, access, pattern] = match ?? []
   if (access === undefined || pattern?.trim() === "") {
-    return Result.fail(`"${text}" is not a permission rule; write an access, like write, or with a pattern, like bash(git status*)`)
+    return Result.fail(
+      `"${text}" is not a permission rule; write an access, like write, or with a pattern, like bash(git status*)`
+    )
   }
   return Result.succeed({ access, pattern: pattern ?? "*" })
 }
 
-export const formatRule = (rule: RuleText): string => rule.pattern === "*" ? rule.access : `${rule.access}(${rule.pattern})`
+export const formatRule = (rule: RuleText): string =>
+  rule.pattern === "*" ? rule.access : `${rule.access}(${rule.pattern})`
 
 const makeRule = (
   text: RuleText,
@@ -102,15 +105,25 @@ export const withGrants = (set: RuleSet, grants: ReadonlyArray<string>): RuleSet
 export const deniedTools = (rules: PermissionRules): ReadonlyArray<string> => deniedAccesses(flatten(rules))
 
 /** The same of rules from everywhere. */
-export const deniedAccesses = (list: ReadonlyArray<Pick<Rule, "access" | "pattern" | "verdict">>): ReadonlyArray<string> => {
-  const denied = new Set(list.filter(({ pattern, verdict }) => verdict === "deny" && /^\*+$/.test(pattern.trim())).map(({ access }) => access))
+export const deniedAccesses = (
+  list: ReadonlyArray<Pick<Rule, "access" | "pattern" | "verdict">>
+): ReadonlyArray<string> => {
+  const denied = new Set(
+    list.filter(({ pattern, verdict }) => verdict === "deny" && /^\*+$/.test(pattern.trim())).map(({ access }) =>
+      access
+    )
+  )
   if (denied.has("write")) denied.add("edit")
   return [...denied]
 }
 
 const flatten = (rules: PermissionRules): ReadonlyArray<RuleText & { readonly verdict: Verdict }> =>
   Object.entries(rules).flatMap(([access, section]) =>
-    Object.entries(typeof section === "string" ? { "*": section } : section).map(([pattern, verdict]) => ({ access, pattern, verdict }))
+    Object.entries(typeof section === "string" ? { "*": section } : section).map(([pattern, verdict]) => ({
+      access,
+      pattern,
+      verdict
+    }))
   )
 
 /** What one subject is judged by: how it reads, and other readings that a `deny` or an `ask` must catch too. */
@@ -154,8 +167,13 @@ export const judge = (set: RuleSet, subject: Subject): Judgement => {
   const isPath = pathAccesses.has(subject.access)
   const values = [subject.value, ...subject.variants ?? []]
   const certainly = (rule: Rule): boolean => {
-    if (isPath) return rule.path.kind === "everything" || (!subject.value.includes(unknown) && matchesPath(rule.path, subject.value, rule.verdict, set.location))
-    return rule.verdict === "allow" ? matches(rule.text, subject.value) : values.some((value) => matches(rule.text, value))
+    if (isPath) {
+      return rule.path.kind === "everything" ||
+        (!subject.value.includes(unknown) && matchesPath(rule.path, subject.value, rule.verdict, set.location))
+    }
+    return rule.verdict === "allow"
+      ? matches(rule.text, subject.value)
+      : values.some((value) => matches(rule.text, value))
   }
   const possibly = (rule: Rule): boolean =>
     isPath ? subject.value.includes(unknown) : values.some((value) => mayMatch(rule.text, value))
@@ -166,13 +184,16 @@ export const judge = (set: RuleSet, subject: Subject): Judgement => {
     if (denied !== undefined) return { verdict: "deny", rule: denied, uncertain: false }
     const maybeDenied = own.find((rule) => rule.verdict === "deny" && possibly(rule))
     if (maybeDenied !== undefined) return { verdict: "ask", rule: maybeDenied, uncertain: true }
-    const matching = own.filter((rule) => rule.verdict !== "deny" && (certainly(rule) || (rule.verdict === "ask" && possibly(rule))))
+    const matching = own.filter((rule) =>
+      rule.verdict !== "deny" && (certainly(rule) || (rule.verdict === "ask" && possibly(rule)))
+    )
     const [first, ...others] = matching
     if (first !== undefined) {
       const rule = others.reduce((best, other) => stronger(best, other, subject.access), first)
       return { verdict: rule.verdict, rule, uncertain: rule.verdict === "ask" && !certainly(rule) }
     }
   }
-  const isAllowed = allowedInside.has(subject.access) && !subject.value.includes(unknown) && isInside(set.location, subject.value)
+  const isAllowed = allowedInside.has(subject.access) && !subject.value.includes(unknown) &&
+    isInside(set.location, subject.value)
   return { verdict: isAllowed ? "allow" : "ask", rule: null, uncertain: false }
 }

@@ -37,12 +37,16 @@ const Grants = Schema.Struct({ grants: Schema.Array(Schema.String) })
 /** What an answer leaves behind for a rerun of the same call after a crash or a reload. */
 const Memo = Schema.Struct({ allowed: Schema.Boolean, message: Schema.NullOr(Schema.String) })
 
-type Context = Pick<SessionContext, "options" | "location" | "settings" | "namespace" | "hooks" | "interactions" | "tool">
+type Context = Pick<
+  SessionContext,
+  "options" | "location" | "settings" | "namespace" | "hooks" | "interactions" | "tool"
+>
 
 const optionsOf = (value: unknown) =>
   Effect.mapError(
     Schema.decodeUnknownEffect(PermissionOptions, { onExcessProperty: "error" })(value ?? {}),
-    (error) => new PermissionOptionsError({ message: `The options of the permissions plugin are not valid: ${error.message}` })
+    (error) =>
+      new PermissionOptionsError({ message: `The options of the permissions plugin are not valid: ${error.message}` })
   )
 
 /** One question at a time for each session; the entry is gone when nobody waits. */
@@ -66,7 +70,9 @@ const makeTurns = () => {
 
 /** The memo is for exactly this call: what is asked again with other arguments is another question. */
 const memoName = (call: HookToolCall): string =>
-  `decision.${createHash("sha256").update(JSON.stringify([call.name, call.args, call.permission])).digest("hex").slice(0, 16)}`
+  `decision.${
+    createHash("sha256").update(JSON.stringify([call.name, call.args, call.permission])).digest("hex").slice(0, 16)
+  }`
 
 /** The facet for session hosts. */
 export const session = Effect.fn("permissions/session")(function*(ctx: Context) {
@@ -123,10 +129,17 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     }
     // Durable before the dialog: who attaches meanwhile sees what the call waits for, and the hook's time limit ends here.
     yield* api.waiting
-    return yield* inTurn(api.sessionID, Effect.gen(function*() {
-      const now = yield* decideNow(call, api)
-      return now.verdict === "allow" ? undefined : now.verdict === "deny" ? deniedByRule(now) : yield* ask(call, api, now)
-    }))
+    return yield* inTurn(
+      api.sessionID,
+      Effect.gen(function*() {
+        const now = yield* decideNow(call, api)
+        return now.verdict === "allow"
+          ? undefined
+          : now.verdict === "deny"
+          ? deniedByRule(now)
+          : yield* ask(call, api, now)
+      })
+    )
   })
 
   yield* ctx.hooks(namespace, "tool", { beforeTool: gate }, { gate: true })
@@ -159,5 +172,3 @@ const answered = (
     const winner = Option.getOrElse(kept, () => memo)
     return winner.allowed ? undefined : declined(winner.message ?? undefined)
   })
-
-export default session

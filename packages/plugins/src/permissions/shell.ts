@@ -6,7 +6,17 @@
  * is executed and no file is looked at. Whatever cannot be told for certain is a problem, and a problem means that a person is
  * asked; the reading never guesses in favour of the command.
  */
-import { forEachChild, parse, type Assignment, type Command, type Redirect, type Script, type SyntaxNode, type Word, type WordPart } from "unbash"
+import {
+  type Assignment,
+  type Command,
+  forEachChild,
+  parse,
+  type Redirect,
+  type Script,
+  type SyntaxNode,
+  type Word,
+  type WordPart
+} from "unbash"
 import { unknown } from "./pattern.ts"
 import { readsScriptFromInput, unwrap } from "./wrappers.ts"
 
@@ -38,7 +48,8 @@ const maxLength = 64 * 1024
 const maxNesting = 8
 
 /** Environment that changes how a command's output looks and not what it does. */
-const harmlessVariable = /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?|CI|TERM|COLUMNS|LINES|NODE_ENV|DEBUG|RUST_BACKTRACE)$/
+const harmlessVariable =
+  /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?|CI|TERM|COLUMNS|LINES|NODE_ENV|DEBUG|RUST_BACKTRACE)$/
 
 /** Files that take or give nothing. */
 const harmlessFile = /^\/dev\/(null|stdin|stdout|stderr|tty|zero|full|fd\/\d+)$/
@@ -115,7 +126,11 @@ class Reader {
   /** A shell that takes its script from its input: read along if the script stands here, else nobody knows what it runs. */
   input(node: Command, name: string, nesting: number): void {
     const inputs = [...node.prefix, ...node.suffix].flatMap((item) =>
-      item.type === "HereDoc" ? [item.body.text] : item.type === "HereString" && item.target !== undefined ? [textOf(item.target)] : []
+      item.type === "HereDoc"
+        ? [item.body.text]
+        : item.type === "HereString" && item.target !== undefined
+        ? [textOf(item.target)]
+        : []
     )
     if (inputs.length === 0 || inputs.some((text) => text.includes(unknown))) {
       this.problems.add(`${name} would run whatever its input says`)
@@ -128,9 +143,11 @@ class Reader {
   assignmentsAlone(assignments: ReadonlyArray<Assignment>): void {
     for (const assignment of assignments) {
       const text = assignmentText(assignment)
-      const isOwn = /^[a-z_][a-z0-9_]*$/.test(assignment.name) && !/_proxy$/.test(assignment.name)
+      const isOwn = /^[a-z_][a-z0-9_]*$/.test(assignment.name) && !assignment.name.endsWith("_proxy")
       // A value that looks like code could be evaluated later, by arithmetic for one.
-      if (harmlessVariable.test(assignment.name) || (isOwn && !/[$`[]/.test(text.slice(assignment.name.length + 1)))) continue
+      if (harmlessVariable.test(assignment.name) || (isOwn && !/[$`[]/.test(text.slice(assignment.name.length + 1)))) {
+        continue
+      }
       this.commands.push({ text, assignments: [], words: [text] })
     }
   }
@@ -144,7 +161,9 @@ class Reader {
     if (name === "" || name.startsWith("-") || /\s/.test(name)) {
       this.problems.add(`${JSON.stringify(name)} is a strange name for a command`)
     }
-    const effective = assignments.filter((assignment) => !harmlessVariable.test(assignment.slice(0, assignment.indexOf("=")).replace(/\+$/, "")))
+    const effective = assignments.filter((assignment) =>
+      !harmlessVariable.test(assignment.slice(0, assignment.indexOf("=")).replace(/\+$/, ""))
+    )
     const base = baseName(name)
     if (["cd", "pushd", "popd"].includes(base)) {
       this.movesDirectory = true
@@ -173,7 +192,15 @@ class Reader {
         // What a wrapper sets holds for every command of its script.
         for (let index = before; index < this.commands.length; index++) {
           const command = this.commands[index]
-          if (command !== undefined) this.commands[index] = { ...command, assignments: [...environment.filter((each) => !harmlessVariable.test(each.slice(0, each.indexOf("=")))), ...command.assignments] }
+          if (command !== undefined) {
+            this.commands[index] = {
+              ...command,
+              assignments: [
+                ...environment.filter((each) => !harmlessVariable.test(each.slice(0, each.indexOf("=")))),
+                ...command.assignments
+              ]
+            }
+          }
         }
       }
     }
@@ -183,7 +210,9 @@ class Reader {
   path(word: Word): void {
     const text = atHome(word) ?? textOf(word)
     for (const candidate of [text, /^-{1,2}[\w-]+=(.+)$/s.exec(text)?.[1] ?? ""]) {
-      if (candidate.startsWith("/") || candidate.startsWith("~") || /(^|\/)\.\.(\/|$)/.test(candidate)) this.paths.push(candidate)
+      if (candidate.startsWith("/") || candidate.startsWith("~") || /(^|\/)\.\.(\/|$)/.test(candidate)) {
+        this.paths.push(candidate)
+      }
     }
   }
 }
@@ -211,11 +240,13 @@ const partText = (part: WordPart): string => {
 }
 
 /** A word without its quotes; what only the shell will know is `unknown`. */
-const textOf = (word: Word): string => word.parts === undefined ? word.value : word.parts.map(partText).join("").replace(/\u0000+/g, unknown)
+const textOf = (word: Word): string => word.parts === undefined ? word.value : word.parts.map(partText).join("")
 
 const assignmentText = (assignment: Assignment): string => {
   const value = assignment.value.type === "Word" ? textOf(assignment.value) : unknown
-  return `${assignment.name}${assignment.index === undefined ? "" : unknown}${assignment.append === true ? "+" : ""}=${value}`
+  return `${assignment.name}${assignment.index === undefined ? "" : unknown}${
+    assignment.append === true ? "+" : ""
+  }=${value}`
 }
 
 /** Reads a command line. Total: whatever the text is, there is an answer. */

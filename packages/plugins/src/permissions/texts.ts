@@ -13,11 +13,15 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 const allowing = (grants: ReadonlyArray<string>): string =>
   grants.length === 0
     ? "No rule can allow it; use a plainer command or path."
-    : `A user can allow it with ${grants.map((grant) => `--allow ${quoted(grant)}`).join(" ")} or in the permissions of bezel.jsonc.`
+    : `A user can allow it with ${
+      grants.map((grant) => `--allow ${quoted(grant)}`).join(" ")
+    } or in the permissions of bezel.jsonc.`
 
 export const deniedByRule = (decision: Decision): BeforeToolDecision => ({
   code: "denied_by_rule",
-  block: `A permission rule denies this call, so it was not run. ${sentence(decision.reasons)} Do not reach for the same in another way.`
+  block: `A permission rule denies this call, so it was not run. ${
+    sentence(decision.reasons)
+  } Do not reach for the same in another way.`
 })
 
 export const declined = (message: string | undefined): BeforeToolDecision => ({
@@ -29,10 +33,14 @@ export const declined = (message: string | undefined): BeforeToolDecision => ({
 
 export const expired = (decision: Decision): BeforeToolDecision => ({
   code: "expired",
-  block: `The user was asked whether this call may run and did not answer in time, so it was not run. ${sentence(decision.reasons)} Nobody said no; it can be asked again later.`
+  block: `The user was asked whether this call may run and did not answer in time, so it was not run. ${
+    sentence(decision.reasons)
+  } Nobody said no; it can be asked again later.`
 })
 
 export const unattended = (decision: Decision): BeforeToolDecision => ({
   code: "unattended",
-  block: `This call needs a user's approval and nobody is here to give it, so it was not run. ${sentence(decision.reasons)} ${allowing(decision.grants)} Go on without it.`
+  block: `This call needs a user's approval and nobody is here to give it, so it was not run. ${
+    sentence(decision.reasons)
+  } ${allowing(decision.grants)} Go on without it.`
 })

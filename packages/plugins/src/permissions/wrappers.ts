@@ -7,7 +7,7 @@
 import { unknown } from "./pattern.ts"
 
 /** What a wrapper runs: a command as words, or a script for a shell to parse. */
-export interface Wrapped {
+interface Wrapped {
   readonly command?: ReadonlyArray<string>
   readonly script?: string
   /** Environment that it sets for the command, `NAME=value` each. */
@@ -79,7 +79,9 @@ const parseOptions = (words: ReadonlyArray<string>, spec: WrapperOptions): Parse
     for (; isAssignment(words[index] ?? ""); index++) assignments.push(words[index] ?? "")
   }
   const rest = words.slice(index)
-  if ([...options.values(), ...rest.slice(0, spec.positional ?? 0)].some((value) => value.includes(unknown))) return null
+  if ([...options.values(), ...rest.slice(0, spec.positional ?? 0)].some((value) => value.includes(unknown))) {
+    return null
+  }
   return { options, assignments, rest: rest.slice(spec.positional ?? 0) }
 }
 
@@ -110,7 +112,17 @@ const privileged: { readonly [name: string]: WrapperOptions } = {
   sudo: {
     flags: "AbEHnPSksi",
     valued: "ugpCDRrtTU",
-    longFlags: ["askpass", "background", "preserve-env", "set-home", "non-interactive", "preserve-groups", "stdin", "login", "shell"],
+    longFlags: [
+      "askpass",
+      "background",
+      "preserve-env",
+      "set-home",
+      "non-interactive",
+      "preserve-groups",
+      "stdin",
+      "login",
+      "shell"
+    ],
     longValued: ["user", "group", "prompt", "close-from", "chdir", "chroot", "role", "type", "command-timeout"],
     assignments: true
   },
@@ -192,11 +204,16 @@ const unwrapShell = (name: string, words: ReadonlyArray<string>): Unwrapped => {
 
 const unwrapFind = (words: ReadonlyArray<string>): Unwrapped => {
   const found: Array<Wrapped> = []
-  const roots = words.slice(0, words.findIndex((word) => /^[-(!]/.test(word)) === -1 ? undefined : words.findIndex((word) => /^[-(!]/.test(word)))
+  const roots = words.slice(
+    0,
+    words.findIndex((word) => /^[-(!]/.test(word)) === -1 ? undefined : words.findIndex((word) => /^[-(!]/.test(word))
+  )
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? ""
     if (/^-(exec|ok)(dir)?$/.test(word)) {
-      const end = words.findIndex((each, at) => at > index && (each === ";" || (each === "+" && words[at - 1]?.includes("{}") === true)))
+      const end = words.findIndex((each, at) =>
+        at > index && (each === ";" || (each === "+" && words[at - 1]?.includes("{}") === true))
+      )
       const command = words.slice(index + 1, end === -1 ? undefined : end).map((each) => each.split("{}").join(unknown))
       if (command.length === 0) return cannotTell("find")
       found.push({ command, own: true })
@@ -214,7 +231,19 @@ const unwrapWatch = (words: ReadonlyArray<string>): Unwrapped => {
   const parsed = parseOptions(words, {
     flags: "bcdegptxwrC",
     valued: "nq",
-    longFlags: ["beep", "color", "no-color", "differences", "errexit", "chgexit", "no-title", "precise", "exec", "no-wrap", "no-rerun"],
+    longFlags: [
+      "beep",
+      "color",
+      "no-color",
+      "differences",
+      "errexit",
+      "chgexit",
+      "no-title",
+      "precise",
+      "exec",
+      "no-wrap",
+      "no-rerun"
+    ],
     longValued: ["interval", "equexit"]
   })
   if (parsed === null) return cannotTell("watch")

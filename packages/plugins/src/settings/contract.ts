@@ -12,9 +12,9 @@ import { PermissionRules } from "../permissions/contract.ts"
 
 /** A size of at least 0 bytes as people write it, `"64KiB"` or a plain number. Decodes to bytes. */
 export const Bytes = Schema.Union([
-  Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message: "Expected a size like \"64KiB\"" })),
+  Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message: 'Expected a size like "64KiB"' })),
   Schema.String.check(
-    Schema.makeFilter((text: string) => Option.isSome(bytesOf(text)), { message: "Expected a size like \"64KiB\"" })
+    Schema.makeFilter((text: string) => Option.isSome(bytesOf(text)), { message: 'Expected a size like "64KiB"' })
   ).pipe(Schema.decodeTo(
     Schema.Int,
     SchemaTransformation.transform({
@@ -25,9 +25,13 @@ export const Bytes = Schema.Union([
 ])
 
 const bytesOf = (text: string): Option.Option<number> =>
-  Option.flatMap(ByteSize.fromString(text.replace(/^\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*$/, "$1 $2").trim()), ByteSize.toNumber)
+  Option.flatMap(
+    ByteSize.fromString(text.replace(/^\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*$/, "$1 $2").trim()),
+    ByteSize.toNumber
+  )
 
-const count = (what: string) => Schema.Int.check(Schema.isGreaterThan(0, { message: `Expected a number of ${what} above 0` }))
+const count = (what: string) =>
+  Schema.Int.check(Schema.isGreaterThan(0, { message: `Expected a number of ${what} above 0` }))
 
 // -------------------------------------------------------------------------------------------------------------- agents
 
@@ -93,7 +97,9 @@ export type PluginSetting = typeof PluginSetting.Type
 /** A file is named from the settings file that names it. */
 const relocated = (entry: JsonValue, absolute: (path: string) => string): JsonValue => {
   if (typeof entry === "string") return /^\.\.?\//.test(entry) ? absolute(entry) : entry
-  return isObject(entry) && typeof entry.source === "string" ? { ...entry, source: relocated(entry.source, absolute) } : entry
+  return isObject(entry) && typeof entry.source === "string"
+    ? { ...entry, source: relocated(entry.source, absolute) }
+    : entry
 }
 
 export const PluginsSetting: SettingsKey<ReadonlyArray<PluginSetting>> = SettingsKey.make("plugins", {
@@ -146,7 +152,11 @@ export const LimitSettings = Schema.Struct({
 })
 export type LimitSettings = typeof LimitSettings.Type
 
-const defaultLimits: { readonly [name: string]: number } = { toolOutput: 64 * 1024, toolLines: 2000, artifact: 100 * 1024 * 1024 }
+const defaultLimits: { readonly [name: string]: number } = {
+  toolOutput: 64 * 1024,
+  toolLines: 2000,
+  artifact: 100 * 1024 * 1024
+}
 
 const isObject = (value: JsonValue | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -182,9 +192,12 @@ export const ThemeSetting: SettingsKey<string> = SettingsKey.make("theme", {
 })
 
 /** Commands by chord, `"ctrl+t": "thinking.cycle"`; `null` takes a chord's command away. */
-export const KeybindingsSetting: SettingsKey<{ readonly [chord: string]: string | null }> = SettingsKey.make("keybindings", {
-  schema: Schema.Record(Schema.NonEmptyString, Schema.NullOr(Schema.NonEmptyString)),
-  default: {},
-  untrusted: "keep",
-  description: "Commands by key chord; null takes a chord's command away."
-})
+export const KeybindingsSetting: SettingsKey<{ readonly [chord: string]: string | null }> = SettingsKey.make(
+  "keybindings",
+  {
+    schema: Schema.Record(Schema.NonEmptyString, Schema.NullOr(Schema.NonEmptyString)),
+    default: {},
+    untrusted: "keep",
+    description: "Commands by key chord; null takes a chord's command away."
+  }
+)
