@@ -298,6 +298,8 @@ export interface TaskExtensions {
 
 export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly sessionID: string
+  /** The kind of OS processes owned by tasks; `null` where there is no process host. */
+  readonly job: TaskKind<JobSpec> | null
   readonly main: Conversation
   readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>
   /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
@@ -311,6 +313,19 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
    * whatever is registered then.
    */
   readonly suspend: Effect.Effect<void>
+}
+
+/** A process to run as a task. Times in milliseconds. */
+export interface JobSpec {
+  readonly command: readonly [string, ...ReadonlyArray<string>]
+  readonly directory: string
+  readonly env: { readonly [name: string]: string }
+  /** Since the epoch; `null` starts it at once. */
+  readonly notBefore: number | null
+  /** Runs it again so long after each end, until it is aborted. */
+  readonly every: number | null
+  /** Tells the model how each run ended. */
+  readonly notice: boolean
 }
 
 /** What a harness reports that is not on anybody's main path. */

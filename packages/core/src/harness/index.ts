@@ -18,6 +18,7 @@ export {
   type HookToolCall,
   type InputHandle,
   type InputOutcome,
+  type JobSpec,
   type Namespace,
   type NamespaceShape,
   type NewExtensionEntry,

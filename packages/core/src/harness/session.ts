@@ -224,8 +224,8 @@ export const openSession = Effect.fn("Harness.open")(function*(
       if (!isCustomKind(kind)) {
         return Effect.fail(new HarnessError({ code: "invalid", message: `The task kind "${kind.name}" was not made by TaskKind.make.` }))
       }
-      if (kinds.has(kind.name) || kind.name.startsWith("bezel.")) {
-        return Effect.fail(new HarnessError({ code: "duplicate", message: `The task kind "${kind.name}" is registered already, or is the core's.` }))
+      if (kinds.has(kind.name)) {
+        return Effect.fail(new HarnessError({ code: "duplicate", message: `The task kind "${kind.name}" is registered already.` }))
       }
       const runnable = kind.runnable({ sessionID: options.sessionID, transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate) })
       const unregister = Effect.sync(() => {

@@ -1,3 +1,6 @@
+export { makeFileProcessHost } from "./file-process-host.ts"
+export { JobInput, jobKindName } from "./job.ts"
 export { entryKinds, taskKinds } from "./kinds.ts"
 export { openHarness } from "./open.ts"
-export { anyAgent, defaultRetry, type OfferedAgent, type RetryPolicy, type TurnOptions } from "./options.ts"
+export { anyAgent, type Compaction, defaultCompaction, defaultRetry, type OfferedAgent, type RetryPolicy, type TurnOptions } from "./options.ts"
+export { type ProcessHost, ProcessHostError, type ProcessSpec, type ProcessStatus } from "./process-host.ts"

@@ -6,11 +6,12 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type ConversationConfig, type Harness, type HarnessError, openSession, type Session } from "../harness/index.ts"
+import { type ConversationConfig, type Harness, HarnessError, openSession, type Session } from "../harness/index.ts"
 import type { Storage, StorageError } from "../storage/index.ts"
 import { collapseKind } from "./collapse.ts"
 import { makeConversation } from "./conversation.ts"
 import { generationKind } from "./generation.ts"
+import { makeJobKind } from "./job.ts"
 import { makeMaterializations } from "./materializations.ts"
 import type { TurnOptions } from "./options.ts"
 import { postToolsKind } from "./post-tools.ts"
@@ -37,8 +38,11 @@ export const openHarness = Effect.fn("openHarness")(function*(
       ...(options.onReport === undefined ? {} : { onReport: options.onReport })
     }
   )
+  const job = options.processHost === undefined ? null : makeJobKind(options.processHost)
+  if (job !== null) yield* session.registerKind(job)
   return {
     sessionID: options.sessionID,
+    job,
     main: makeConversation(session, session.main),
     conversation: (id) =>
       Effect.catchIf(
@@ -53,9 +57,12 @@ export const openHarness = Effect.fn("openHarness")(function*(
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,
     section: session.extensions.section,
-    task: session.registerKind
+    task: (kind) => kind.name.startsWith("bezel.") ? Effect.fail(reserved(kind.name)) : session.registerKind(kind)
   }
 })
+
+const reserved = (name: string): HarnessError =>
+  new HarnessError({ code: "not_permitted", message: `The task kind "${name}" is the core's; names under "bezel." are not yours to register.` })
 
 /** Loads the conversations of live tasks, so that recovery finds their documents. */
 const loadLive = (session: Session): Effect.Effect<void, HarnessError> =>
