@@ -34,6 +34,7 @@ describe("input", () => {
 
   it("takes a line typed ahead for typing, so that it is sent", () => {
     expect(read("yes\r")).toEqual([["key", "y"], ["key", "e"], ["key", "s"], ["key", "\r"]])
+    expect(read(`${"a line that a script sends ".repeat(20)}\r`).at(-1)).toEqual(["key", "\r"])
   })
 
   it("gives a bracketed paste as one, wherever its end marker is cut", () => {
@@ -45,7 +46,7 @@ describe("input", () => {
 
   it("takes text with a line break in its middle for a paste, also without brackets", () => {
     expect(read("one\rtwo\r")).toEqual([["paste", "one\rtwo\r"]])
-    expect(read(`${"x".repeat(40)}\r`)).toEqual([["paste", `${"x".repeat(40)}\r`]])
+    expect(read(`${"x".repeat(2_000)}\r`)).toEqual([["paste", `${"x".repeat(2_000)}\r`]])
   })
 
   it("takes what follows such a paste within a moment for its rest", () => {

@@ -6,8 +6,8 @@
  * follows within a moment still belongs to it, because a long paste takes several reads.
  */
 
-/** More characters in one read than a person types, with a line break among them. */
-const burst = 32
+/** More characters in one read than somebody types ahead, or a script sends as one line. */
+const burst = 1_024
 /** How long after an unbracketed paste further input is taken to be the rest of it. */
 const pasteWindowMillis = 60
 
@@ -39,7 +39,7 @@ export const makeInput = (
     const breaks = run.flatMap((sequence, index) => sequence === "\r" || sequence === "\n" ? [index] : [])
     const first = breaks[0]
     if (first === undefined) return false
-    // "abc⏎" typed ahead over a slow line is typing; "abc⏎def" is not.
+    // "abc⏎" in one read is a line typed ahead, or sent by a script: it means to be submitted. "abc⏎def" is neither.
     return run.length >= burst || (first < run.length - 1 && breaks.length < run.length)
   }
 
