@@ -9,6 +9,7 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { fileURLToPath } from "node:url"
 import { batch, entry } from "../storage/batches.ts"
 
 const directory = Effect.acquireRelease(
@@ -430,7 +431,7 @@ describe("one catalogue", () => {
           const run = Effect.promise(() =>
             new Promise<number | null>((resolve) => {
               const child = spawn(process.execPath, [
-                path.join(import.meta.dirname, "store-process.ts"),
+                fileURLToPath(new URL("./store-process.ts", import.meta.url)),
                 at,
                 shared.id,
                 "100"

@@ -6,6 +6,7 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
 import { batch, entry } from "./batches.ts"
 import { storageConformance } from "./conformance.ts"
 
@@ -39,7 +40,7 @@ const other = (
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() =>
-        spawn(process.execPath, [path.join(import.meta.dirname, "process.ts"), mode, at, sessionID], {
+        spawn(process.execPath, [fileURLToPath(new URL("./process.ts", import.meta.url)), mode, at, sessionID], {
           stdio: ["pipe", "pipe", "inherit"]
         })
       ),
@@ -279,7 +280,7 @@ describe("a session whose files cannot grow any more", () => {
     (at) =>
       use(at, (files) =>
         Effect.gen(function*() {
-          const script = path.join(import.meta.dirname, "process.ts")
+          const script = fileURLToPath(new URL("./process.ts", import.meta.url))
           const limited = yield* Effect.acquireRelease(
             Effect.sync(() =>
               spawn("sh", ["-c", `ulimit -f 400; exec "$0" "$@"`, process.execPath, script, "stream", at, "ses_1"], {
