@@ -139,7 +139,7 @@ describe("the system message", () => {
       fs.mkdirSync(path.join(root, "AGENTS.md"))
       expect(yield* told).toBe(`(${root}/AGENTS.md could not be read: it is a folder.)`)
       fs.rmdirSync(path.join(root, "AGENTS.md"))
-      execFileSync("mkfifo", [path.join(root, "AGENTS.md")])
+      execFileSync("/usr/bin/env", ["mkfifo", path.join(root, "AGENTS.md")])
       expect(yield* told).toBe(`(${root}/AGENTS.md could not be read: it is not a regular file.)`)
       fs.rmSync(path.join(root, "AGENTS.md"))
       fs.symlinkSync("AGENTS.md", path.join(root, "AGENTS.md"))

@@ -55,7 +55,7 @@ const depthOf = (text: string): number => {
 }
 
 /** Where a path stands, for messages: `providers.local.options`, `plugins[0]`, `permissions.bash["git *"]`. */
-export const formatPath = (path: Path): string =>
+const formatPath = (path: Path): string =>
   path.map((segment, index) => {
     if (typeof segment === "number") return `[${segment}]`
     if (!/^[\w$-]+$/.test(segment)) return `[${JSON.stringify(segment)}]`

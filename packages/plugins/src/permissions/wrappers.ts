@@ -105,6 +105,15 @@ const plain: { readonly [name: string]: WrapperOptions } = {
   exec: { flags: "cl", valued: "a" },
   busybox: {},
   unbuffer: { flags: "p" },
+  flock: {
+    flags: "snxueoF",
+    valued: "wE",
+    longFlags: ["shared", "exclusive", "nonblock", "unlock", "close", "no-fork"],
+    longValued: ["timeout", "wait", "conflict-exit-code"],
+    positional: 1
+  },
+  strace: { flags: "fqcCinrtTvxyY", valued: "aeEIpPsSu" },
+  fakeroot: {},
   catchsegv: {}
 }
 
@@ -131,6 +140,18 @@ const privileged: { readonly [name: string]: WrapperOptions } = {
 }
 
 const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash"])
+
+/** They run other commands, in ways of their own that are not read here. */
+const opaque: ReadonlySet<string> = new Set([
+  "su",
+  "runuser",
+  "script",
+  "parallel",
+  "entr",
+  "nsenter",
+  "unshare",
+  "setpriv"
+])
 
 const cannotTell = (name: string) => ({ problem: `cannot tell which command ${name} would run` })
 
@@ -227,6 +248,13 @@ const unwrapFind = (words: ReadonlyArray<string>): Unwrapped => {
   return found.length === 0 ? null : found
 }
 
+/** The commands that names will stand for from here on. */
+const unwrapAlias = (words: ReadonlyArray<string>): Unwrapped => {
+  const values = words.flatMap((word) => /^[^=]+=(.*)$/s.exec(word)?.[1] ?? [])
+  if (words.some((word) => word.includes(unknown))) return cannotTell("alias")
+  return values.length === 0 ? null : values.map((script) => ({ script, own: true }))
+}
+
 const unwrapWatch = (words: ReadonlyArray<string>): Unwrapped => {
   const parsed = parseOptions(words, {
     flags: "bcdegptxwrC",
@@ -261,6 +289,7 @@ export const unwrap = (words: ReadonlyArray<string>): Unwrapped => {
   if (Object.hasOwn(plain, name)) return afterOptions(name, args, plain[name] ?? {}, false)
   if (Object.hasOwn(privileged, name)) return afterOptions(name, args, privileged[name] ?? {}, true)
   if (shells.has(name)) return unwrapShell(name, args)
+  if (opaque.has(name)) return args.length === 0 ? null : cannotTell(name)
   switch (name) {
     case "env":
       return unwrapEnv(args)
@@ -273,6 +302,11 @@ export const unwrap = (words: ReadonlyArray<string>): Unwrapped => {
     case "command":
       // `command -v x` only asks where x is.
       return /^-[pvV]*[vV]/.test(args[0] ?? "") ? null : afterOptions(name, args, { flags: "p" }, false)
+    case "source":
+    case ".":
+      return args[0]?.includes(unknown) === true ? cannotTell(name) : null
+    case "alias":
+      return unwrapAlias(args)
     case "eval": {
       const script = args.filter((word, index) => !(index === 0 && word === "--")).join(" ")
       if (args.length === 0) return null
