@@ -253,6 +253,28 @@ export const calls = (transport: TransportUnderTest) => {
       }
     }))
 
+  it.effect("a client that has too much in flight is told overloaded, and goes on when some of it ends", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport, { callLimit: 2 })
+      const provider = yield* provideModels(host.directory)
+      const models = yield* (yield* host.client).use(Models)
+      const one = yield* Effect.forkChild(models.wait())
+      yield* Effect.forkChild(models.wait())
+      yield* eventually(() => provider.waiting() === 2)
+      expect(yield* Effect.flip(models.count())).toMatchObject({ code: "overloaded" })
+      yield* Fiber.interrupt(one)
+      yield* eventually(() => provider.interrupted() === 1)
+      expect(yield* models.count()).toBe(2)
+    }))
+
+  it.effect("a client that subscribes to too much is told overloaded", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport, { subscriptionLimit: 0 })
+      yield* provideModels(host.directory)
+      const models = yield* (yield* host.client).use(Models)
+      expect(yield* Effect.flip(models.ready)).toMatchObject({ code: "overloaded" })
+    }))
+
   it.effect("a peer that sends garbage is disconnected, and no other client notices", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)

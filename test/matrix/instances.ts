@@ -87,6 +87,52 @@ export const sessions = (transport: TransportUnderTest) => {
       expect(yield* models.who()).toBe("of mine")
     }))
 
+  it.effect("a call that names a session is refused unless the connection is attached to it", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* provideModels(host.directory, { session: "theirs", first: "of theirs" })
+      const answers: Array<string> = []
+      const raw = yield* transport.connect(host.endpoint)
+      yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
+      const call = (id: string) =>
+        raw.send(JSON.stringify({
+          _tag: "Request",
+          id,
+          tag: "call",
+          payload: { service: "test.models", session: "theirs", member: "who", payload: null },
+          headers: []
+        }))
+      yield* call("1")
+      yield* eventually(() => answers.length === 1)
+      expect(answers[0]).toContain("unauthorized")
+      yield* raw.send(JSON.stringify({
+        _tag: "Request",
+        id: "2",
+        tag: "control",
+        payload: { type: "select", session: "theirs" },
+        headers: []
+      }))
+      yield* eventually(() => answers.length === 2)
+      yield* call("3")
+      yield* eventually(() => answers.length === 3)
+      expect(answers[2]).toContain("of theirs")
+    }))
+
+  it.effect("a selection where nobody provides a service says so, and the service may come later", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* host.directory.declare(Models, { perSession: true })
+      const client = yield* host.client
+      const models = yield* client.use(Models)
+      yield* client.select("empty")
+      yield* untilStatus(models.state, "detached")
+      yield* client.select("also empty")
+      yield* untilStatus(models.state, "detached")
+      yield* provideModels(host.directory, { session: "also empty", first: "here now" })
+      yield* models.ready
+      expect(models.state.value?.current).toBe("here now")
+    }))
+
   it.effect("a reconnect selects the same session again", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)

@@ -89,6 +89,29 @@ export const interactions = (transport: TransportUnderTest) => {
       expect(failing.asked()).toBe(1)
     }).pipe(Effect.provide(Logger.layer([]))))
 
+  it.effect("a client whose handler failed is not asked the same request again", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const client = yield* host.client
+      yield* client.select("one")
+      let failures = 0
+      yield* client.interactions.handle(Question, () => {
+        failures++
+        return Effect.die("broken")
+      })
+      const outcome = yield* Effect.forkChild(host.broker.request(Question, { question: "one" }, ask))
+      yield* eventually(() => failures === 1)
+      let asked = 0
+      yield* client.interactions.handle(Question, () => {
+        asked++
+        return Effect.succeed({ answer: "two" })
+      })
+      expect(yield* host.broker.request(Question, { question: "two" }, ask)).toMatchObject({ response: { answer: "two" } })
+      expect([failures, asked]).toEqual([1, 1])
+      expect(outcome.pollUnsafe()).toBeUndefined()
+      yield* Fiber.interrupt(outcome)
+    }).pipe(Effect.provide(Logger.layer([]))))
+
   it.effect("a person who refuses settles the request as declined", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)
@@ -189,7 +212,7 @@ export const interactions = (transport: TransportUnderTest) => {
     Effect.gen(function*() {
       const host = yield* makeHost(transport)
       const stranger = yield* person(yield* host.client, "two")
-      const mute = yield* host.client
+      const { connection: mute, frames: heard } = yield* host.connectWith()
       yield* mute.select("one")
       const outcome = yield* Effect.forkChild(host.broker.request(Question, { question: "mine" }, ask))
       yield* eventually(() => Effect.runSync(host.broker.open("one")).length === 1)
@@ -206,6 +229,7 @@ export const interactions = (transport: TransportUnderTest) => {
       yield* eventually(() => frames.length === 1)
       expect(frames[0]).toContain("stale_reference")
       expect(stranger.asked()).toBe(0)
+      expect(heard.received.join("\n")).not.toContain("offer")
       expect(outcome.pollUnsafe()).toBeUndefined()
       yield* Fiber.interrupt(outcome)
     }))

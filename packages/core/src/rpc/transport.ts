@@ -61,9 +61,11 @@ const isMessage = (value: unknown): value is { readonly _tag: string } =>
 export const clientProtocol = (
   transport: Transport
 ): Effect.Effect<RpcClient.Protocol["Service"], never, Scope.Scope> =>
-  RpcClient.Protocol.make(Effect.fnUntraced(function*(write, clientIds) {
+  RpcClient.Protocol.make(Effect.fnUntraced(function*(write) {
+    // Known from its first message: the answer can be there before the client has begun to listen, and is kept for it.
+    const clients = new Set<number>()
     const everyone = (message: FromServerEncoded) =>
-      Effect.forEach([...clientIds], (id) => write(id, message), { discard: true })
+      Effect.forEach([...clients], (id) => write(id, message), { discard: true })
     yield* transport.run((frame) => {
       const message = parse(frame)
       // What the far side of this connection says is checked by `effect/rpc` and by the codecs of the wire.
@@ -73,8 +75,11 @@ export const clientProtocol = (
       Effect.forkScoped
     )
     return {
-      send: (_id, message) =>
-        Effect.flatMap(transport.send(JSON.stringify(message)), (sent) => sent ? Effect.void : Effect.fail(lost())),
+      send: (id, message) =>
+        Effect.suspend(() => {
+          clients.add(id)
+          return Effect.flatMap(transport.send(JSON.stringify(message)), (sent) => sent ? Effect.void : Effect.fail(lost()))
+        }),
       supportsAck: true,
       supportsTransferables: false,
       codecFor: RpcSerialization.json.codecFor

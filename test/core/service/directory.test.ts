@@ -1,0 +1,96 @@
+import { LocalService, MutableRemoteState, RegistrationError, RemoteService, ServiceDirectory } from "@bezel/core/service"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Schema, Scope } from "effect"
+
+class Greeter extends RemoteService.make("test.greeter")({ methods: { greet: { success: Schema.String } } }) {}
+class Counter extends RemoteService.make("test.counter")({ state: { count: Schema.Int } }) {}
+const Vault = LocalService.make<{ readonly open: () => string }>("test.vault")
+
+const greeter = (name: string) => ({ greet: () => Effect.succeed(name) })
+
+describe("ServiceDirectory", () => {
+  it.effect("refuses a second provider of an id, by both names", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      yield* directory.provide(Greeter, greeter("a"), { owner: "acme.one" })
+      const error = yield* Effect.flip(Effect.scoped(directory.provide(Greeter, greeter("b"), { owner: "acme.two" })))
+      expect(error).toBeInstanceOf(RegistrationError)
+      expect(error).toMatchObject({ reason: "duplicate", service: "test.greeter" })
+      expect(error.message).toBe(
+        `Service "test.greeter" is provided twice: by plugin "acme.one" and by plugin "acme.two". Remove one of them from the manifest.`
+      )
+      expect(yield* (yield* directory.use(Greeter)).greet()).toBe("a")
+    }))
+
+  it.effect("refuses an id that is local to one and remote to another", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      class Thief extends RemoteService.make("test.vault")({ methods: {} }) {}
+      yield* directory.provideLocal(Vault, { open: () => "gold" }, { owner: "acme.bank" })
+      const error = yield* Effect.flip(Effect.scoped(directory.provide(Thief, {}, { owner: "acme.thief" })))
+      expect(error.message).toContain(`by plugin "acme.bank" and by plugin "acme.thief"`)
+      const other = yield* Effect.flip(Effect.scoped(directory.provideLocal(Vault, { open: () => "" })))
+      expect(other.message).toContain("by plugin \"acme.bank\" and by the host")
+    }))
+
+  it.effect("gives the implementation itself, for as long as its scope is open", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      const scope = yield* Scope.make()
+      const implementation = greeter("a")
+      yield* Scope.provide(directory.provide(Greeter, implementation), scope)
+      expect(yield* directory.use(Greeter)).toBe(implementation)
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* Effect.flip(directory.use(Greeter))).toMatchObject({
+        code: "unavailable",
+        message: `Nobody provides service "test.greeter" at the moment.`
+      })
+      expect(yield* Effect.flip(directory.useLocal(Vault))).toMatchObject({ code: "unavailable" })
+    }))
+
+  it.effect("tells instances of sessions and keys apart", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      yield* directory.provide(Greeter, greeter("one"), { session: "one" })
+      yield* directory.provide(Greeter, greeter("two"), { session: "two" })
+      yield* directory.provide(Greeter, greeter("key"), { key: "key" })
+      const name = (placement: { readonly session?: string; readonly key?: string }) =>
+        Effect.flatMap(directory.use(Greeter, placement), (found) => found.greet())
+      expect(yield* name({ session: "one" })).toBe("one")
+      expect(yield* name({ session: "two" })).toBe("two")
+      expect(yield* name({ key: "key" })).toBe("key")
+      expect(yield* Effect.flip(name({}))).toMatchObject({ code: "unavailable" })
+      expect(yield* Effect.flip(name({ session: "one", key: "other" }))).toMatchObject({ code: "unavailable" })
+    }))
+
+  it.effect("says which member an implementation lacks", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      // @ts-expect-error: what a plugin without types can give.
+      const noMethod = yield* Effect.flip(Effect.scoped(directory.provide(Greeter, {}, { owner: "acme" })))
+      expect(noMethod).toMatchObject({
+        reason: "incomplete",
+        message: `The implementation of service "test.greeter" by plugin "acme" needs a method named "greet".`
+      })
+      // @ts-expect-error: a value where a state belongs.
+      const noState = yield* Effect.flip(Effect.scoped(directory.provide(Counter, { count: 1 }, { owner: "acme" })))
+      expect(noState.message).toContain(`needs a state (from ctx.state) named "count"`)
+      yield* directory.provide(Counter, { count: yield* MutableRemoteState.make(Schema.Int, 0) })
+    }))
+
+  it.effect("swaps an instance in one step, and the old scope's end takes nothing away", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      const old = yield* Scope.make()
+      const instance = yield* Scope.provide(directory.provide(Greeter, greeter("old")), old)
+      const seen: Array<boolean> = []
+      directory.watch(() => {
+        seen.push(directory.lookup({ service: Greeter.id, key: null, session: null }) !== undefined)
+      })
+      const next = yield* directory.provide(Greeter, greeter("new"), { replaces: instance })
+      yield* Scope.close(old, Exit.void)
+      expect(yield* (yield* directory.use(Greeter)).greet()).toBe("new")
+      expect(next.generation).toBeGreaterThan(instance.generation)
+      expect(seen).toEqual([true])
+    }))
+})
