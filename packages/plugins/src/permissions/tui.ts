@@ -4,8 +4,8 @@
  * What is asked about is shown in full and as it is, hidden characters included. Dismissing the dialog is a no, and so is
  * anything that is not one of the two ways of saying yes.
  */
-import * as Effect from "effect/Effect"
 import { type Block, span, text, type TuiContext } from "@bezel/tui"
+import * as Effect from "effect/Effect"
 import { Approval, type ApprovalRequest, type ApprovalResponse } from "./contract.ts"
 
 const maxSubjects = 20
@@ -14,8 +14,12 @@ const maxSubjects = 20
 export const approvalBlocks = (request: ApprovalRequest): ReadonlyArray<Block> => {
   const subjects = request.subjects.length === 0 ? [JSON.stringify(request.args)] : request.subjects
   return [
-    ...subjects.slice(0, maxSubjects).map((subject) => text(span(subject, { color: "code", bold: true }), { indent: 2 })),
-    ...(subjects.length > maxSubjects ? [text(span(`and ${subjects.length - maxSubjects} more`, { color: "warning" }), { indent: 2 })] : []),
+    ...subjects.slice(0, maxSubjects).map((subject) =>
+      text(span(subject, { color: "code", bold: true }), { indent: 2 })
+    ),
+    ...(subjects.length > maxSubjects
+      ? [text(span(`and ${subjects.length - maxSubjects} more`, { color: "warning" }), { indent: 2 })]
+      : []),
     ...request.reasons.map((reason) => text(span(reason, { color: "muted" }), { indent: 2 }))
   ]
 }
@@ -24,7 +28,9 @@ export const approvalBlocks = (request: ApprovalRequest): ReadonlyArray<Block> =
 export const tui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
   yield* ctx.interactions.handle(Approval, (request) =>
     Effect.gen(function*() {
-      const choices: Array<{ readonly value: ApprovalResponse["decision"]; readonly label: string; readonly description?: string }> = [
+      const choices: Array<
+        { readonly value: ApprovalResponse["decision"]; readonly label: string; readonly description?: string }
+      > = [
         { value: "once", label: "Allow once" }
       ]
       if (request.grants.length > 0) {
