@@ -3,7 +3,8 @@
  *
  * Trust is given to a location's whole project and kept per directory with a hash of the settings (their values; comments and
  * spacing do not matter) and of the plugin files in `.bezel/plugins/` there. Any change asks anew. The record is a private
- * file in the state folder, replaced as a whole; a damaged record trusts nothing.
+ * file in the state folder, replaced as a whole; a damaged record trusts nothing. Files elsewhere that the settings
+ * name (a plugin in the source tree) are not part of the hash: who trusts a project trusts the code that it names.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
