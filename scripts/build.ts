@@ -1,15 +1,17 @@
 /**
  * Builds the shipped command: `packages/cli/dist/bezel.mjs` (the loader) and its chunks.
  *
- * One esbuild run with code splitting, so that what is imported on demand (provider packages, the terminal) is loaded on
- * demand. `shared.mjs` is a second entry of the same run: it holds, by specifier, the very modules that the program itself
- * uses, for plugin files from outside (see `packages/cli/src/plugin-modules.ts`). The folder is written beside and swapped
- * in whole, so a running command never sees half of it. Prints nothing unless something is wrong.
+ * With code splitting, so that what is imported on demand (provider packages, the terminal) is loaded on demand. The program
+ * is there twice: `lean`, and `sharing/` with `shared.mjs`, which holds, by specifier, the very modules that the program itself
+ * uses, for plugin files from outside (see `packages/cli/src/plugin-modules.ts`). Sharing a module means keeping all of it,
+ * which costs every start some 25 ms, so only a run that may have such plugins takes that one. The folder is written beside
+ * and swapped in whole, so a running command never sees half of it. Prints nothing unless something is wrong.
  */
 import { build, type Plugin } from "esbuild"
 import { spawnSync } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { chmod, mkdtemp, rename, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { sharedSpecifiers } from "./shared-modules.ts"
 
@@ -31,35 +33,40 @@ const sharedEntry: Plugin = {
   }
 }
 
+const bundle = (name: "lean" | "sharing", outdir: string, entryPoints: Array<{ in: string; out: string }>) =>
+  build({
+    absWorkingDir: root,
+    entryPoints,
+    outdir,
+    outExtension: { ".js": ".mjs" },
+    define: { BEZEL_BUNDLE: JSON.stringify(name) },
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node22.19",
+    // Some packages have a `main` that requires its parts dynamically, beside a proper ES module.
+    mainFields: ["module", "main"],
+    minify: true,
+    sourcemap: "external",
+    legalComments: "none",
+    logLevel: "warning",
+    plugins: [sharedEntry],
+    // Packages in CommonJS form expect `require`; an ES module has none.
+    banner: {
+      js: `import{createRequire as __createRequire}from"node:module";var require=__createRequire(import.meta.url);`
+    }
+  })
+
 export async function buildCommand(): Promise<void> {
   const staging = await mkdtemp(join(cli, ".dist-"))
   try {
-    await build({
-      absWorkingDir: root,
-      entryPoints: [
-        { in: "packages/cli/src/bezel.ts", out: "bezel" },
-        { in: "bezel:shared", out: "shared" }
-      ],
-      outdir: staging,
-      outExtension: { ".js": ".mjs" },
-      bundle: true,
-      splitting: true,
-      format: "esm",
-      platform: "node",
-      target: "node22.19",
-      // Some packages have a `main` that requires its parts dynamically, beside a proper ES module.
-      mainFields: ["module", "main"],
-      minify: true,
-      keepNames: false,
-      sourcemap: "external",
-      legalComments: "none",
-      logLevel: "warning",
-      plugins: [sharedEntry],
-      // Packages in CommonJS form expect `require`; an ES module has none.
-      banner: {
-        js: `import{createRequire as __createRequire}from"node:module";var require=__createRequire(import.meta.url);`
-      }
-    })
+    const entry = { in: "packages/cli/src/bezel.ts", out: "bezel" }
+    await bundle("lean", staging, [entry])
+    await bundle("sharing", join(staging, "sharing"), [
+      { in: "packages/cli/src/agent.ts", out: "agent" },
+      { in: "bezel:shared", out: "shared" }
+    ])
     await chmod(staging, 0o755)
     await rm(dist, { recursive: true, force: true })
     await rename(staging, dist)
@@ -70,15 +77,24 @@ export async function buildCommand(): Promise<void> {
   warmCompileCache()
 }
 
-/** The first start after a build would otherwise compile everything; `--help` loads what every command needs. */
+/** The first start after a build would otherwise compile everything. */
 function warmCompileCache(): void {
-  const loader = join(dist, "bezel.mjs")
-  if (existsSync(loader)) spawnSync(process.execPath, [loader, "--help"], { stdio: "ignore", timeout: 60_000 })
+  const home = mkdtempSync(join(tmpdir(), "bezel-build-"))
+  const env = { PATH: process.env.PATH ?? "", HOME: home }
+  for (const argv of [["run", "hello"], ["run", "hello", "--set", "plugins=[]"]]) {
+    const { status, stderr } = spawnSync(process.execPath, [join(dist, "bezel.mjs"), ...argv], {
+      cwd: home,
+      env,
+      timeout: 60_000,
+      encoding: "utf8"
+    })
+    if (status !== 0) console.error(`build: the built command does not run: ${stderr.split("\n", 1)[0]}`)
+  }
+  rmSync(home, { recursive: true, force: true })
 }
 
 if (import.meta.main) {
   try {
-    readFileSync(join(root, "package.json"))
     await buildCommand()
   } catch (error) {
     console.error(`build: ${error instanceof Error ? error.message.split("\n", 1)[0] : String(error)}`)

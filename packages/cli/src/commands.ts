@@ -1,4 +1,5 @@
 /** All commands of `bezel`: names and options are a contract that scripts rely on. Code is loaded when a command is called. */
+import { agentModule } from "./agent-module.ts"
 import { type Command, command, notBuilt } from "./arguments/command.ts"
 import { flag, positive, text, texts, whole } from "./arguments/option.ts"
 
@@ -23,7 +24,7 @@ const terminal = command({
     trust
   },
   examples: ["bezel", "bezel ~/work/shop --continue", "bezel --model anthropic/claude-sonnet-4-5"],
-  load: async () => (await import("./command/terminal.ts")).terminal
+  load: async ({ environment, positionals }) => (await agentModule(positionals[0] ?? ".", environment.set)).terminal
 })
 
 const run = command({
@@ -55,7 +56,7 @@ const run = command({
     'bezel run --continue --yes --timeout 600 "now fix it"',
     'bezel run --json --allow "bash(npm test*)" "run the tests" | jq -r \'select(.type=="result").text\''
   ],
-  load: async () => (await import("./command/run.ts")).run
+  load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).run
 })
 
 export const commands: ReadonlyArray<Command> = [
@@ -66,7 +67,7 @@ export const commands: ReadonlyArray<Command> = [
     summary: "lists the sessions of this folder, newest first",
     options: { all: flag("those of every folder"), dir, json },
     examples: ["bezel session list", "bezel session list --all --json"],
-    load: async () => (await import("./command/session.ts")).sessionList
+    load: async () => (await import("./agent.ts")).sessionList
   }),
   command({
     name: "session show",
@@ -74,7 +75,7 @@ export const commands: ReadonlyArray<Command> = [
     arguments: ["ID"],
     options: { json },
     examples: ["bezel session show 01J9ZQ4T"],
-    load: async () => (await import("./command/session.ts")).sessionShow
+    load: async () => (await import("./agent.ts")).sessionShow
   }),
   command({
     name: "session export",
@@ -82,7 +83,7 @@ export const commands: ReadonlyArray<Command> = [
     arguments: ["ID"],
     options: {},
     examples: ["bezel session export 01J9ZQ4T > session.json"],
-    load: async () => (await import("./command/session.ts")).sessionExport
+    load: async () => (await import("./agent.ts")).sessionExport
   }),
   command({
     name: "session remove",
@@ -90,7 +91,7 @@ export const commands: ReadonlyArray<Command> = [
     arguments: ["ID…"],
     options: {},
     examples: ["bezel session remove 01J9ZQ4T"],
-    load: async () => (await import("./command/session.ts")).sessionRemove
+    load: async () => (await import("./agent.ts")).sessionRemove
   }),
   notBuilt("session import", "takes in an exported session"),
   notBuilt("session fork", "copies a session up to an entry"),
@@ -101,21 +102,21 @@ export const commands: ReadonlyArray<Command> = [
     summary: "lists the models that can be used here",
     options: { dir, json, trust },
     examples: ["bezel model list", "bezel model list --json"],
-    load: async () => (await import("./command/catalogue.ts")).modelList
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).modelList
   }),
   command({
     name: "tool list",
     summary: "lists the tools that a model is offered here",
     options: { dir, json, trust },
     examples: ["bezel tool list"],
-    load: async () => (await import("./command/catalogue.ts")).toolList
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).toolList
   }),
   command({
     name: "plugin list",
     summary: "lists the plugins that are loaded here, and the state of each",
     options: { dir, json, trust },
     examples: ["bezel plugin list"],
-    load: async () => (await import("./command/catalogue.ts")).pluginList
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).pluginList
   }),
   notBuilt("plugin add", "installs a plugin"),
   notBuilt("plugin remove", "removes a plugin"),
@@ -129,7 +130,7 @@ export const commands: ReadonlyArray<Command> = [
     summary: "checks node, folders, settings, providers and plugins, and says what to do about each fault",
     options: { dir, json, trust },
     examples: ["bezel doctor"],
-    load: async () => (await import("./command/doctor.ts")).doctor
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).doctor
   }),
   notBuilt("serve", "runs a server with an HTTP API"),
   notBuilt("attach", "shows a session of a running server"),

@@ -22,8 +22,13 @@ export const worst = (codes: ReadonlyArray<ExitCode>): ExitCode =>
 /** An end of the command that a person reads: one line, and the code. */
 export class Exit extends Error {
   readonly code: ExitCode
+  /** Marks the class across the two builds of the program, each of which has its own. */
+  readonly isExit = true
   constructor(code: ExitCode, message: string) {
     super(message)
     this.code = code
   }
 }
+
+export const isExit = (error: unknown): error is Exit =>
+  error instanceof Error && "isExit" in error && error.isExit === true

@@ -6,7 +6,7 @@
 import { commandHelp, groupHelp } from "./arguments/help.ts"
 import { parse } from "./arguments/parse.ts"
 import { commands } from "./commands.ts"
-import { Exit, exitCode } from "./exit.ts"
+import { exitCode, isExit } from "./exit.ts"
 
 export async function main(argv: ReadonlyArray<string>, version: string): Promise<void> {
   // A reader that goes away (`| head`) is not a fault.
@@ -37,7 +37,7 @@ async function execute(argv: ReadonlyArray<string>, version: string): Promise<nu
       try {
         return await parsed.execute(version)
       } catch (error) {
-        if (!(error instanceof Exit)) throw error
+        if (!isExit(error)) throw error
         process.stderr.write(`bezel: ${error.message}\n`)
         return error.code
       }

@@ -2,14 +2,14 @@
  * Gives plugin files from outside the program's own copies of `effect`, `@bezel/core` and `@bezel/tui`.
  *
  * Two copies of Effect in one process do not understand each other's values, so these names resolve to the modules that the
- * program itself runs with, whatever lies in a `node_modules` near the plugin file. In the bundle they come from one shared
- * module (`shared.mjs`, see `scripts/build.ts`), which is loaded when the first plugin file asks; run from source, they
- * resolve as they do for this file.
+ * program itself runs with, whatever lies in a `node_modules` near the plugin file. In the bundle that is made for this
+ * (`plugin-hint.ts` decides) they come from one shared module (`shared.mjs`, see `scripts/build.ts`), which is loaded when the
+ * first plugin file asks; run from source, they resolve as they do for this file.
  */
 import { createRequire, registerHooks } from "node:module"
+import { bundle } from "./bundle.ts"
 
 const scheme = "bezel-shared:"
-const bundled = import.meta.url.endsWith(".mjs")
 
 const isShared = (specifier: string): boolean => /^(effect|@bezel\/(core|tui))(\/|$)/.test(specifier)
 
@@ -28,12 +28,15 @@ let installed = false
 /** Call before the first plugin file is loaded; calling it again changes nothing. */
 export function sharePluginModules(): void {
   if (installed) return
+  if (bundle === "lean") {
+    throw new Error('plugins are named in a way that was not seen at the start; write the setting "plugins" plainly')
+  }
   installed = true
   let shared: ReturnType<typeof readShared> | null = null
   registerHooks({
     resolve: (specifier, context, next) => {
       if (!isShared(specifier)) return next(specifier, context)
-      if (!bundled) return next(specifier, { ...context, parentURL: import.meta.url })
+      if (bundle === "source") return next(specifier, { ...context, parentURL: import.meta.url })
       shared ??= readShared()
       if (shared.modules[specifier] === undefined) {
         throw new Error(

@@ -49,6 +49,13 @@ export type Execute<O extends Options> = (
   environment: Environment
 ) => Promise<number>
 
+/** What a command is about to be called with. */
+export interface Call<O extends Options> {
+  readonly options: Values<O>
+  readonly positionals: ReadonlyArray<string>
+  readonly environment: Environment
+}
+
 interface Definition<O extends Options> {
   readonly name: string
   readonly summary: string
@@ -57,7 +64,7 @@ interface Definition<O extends Options> {
   readonly options: O
   readonly examples: ReadonlyArray<string>
   /** Loads the command's code, when it is called. */
-  readonly load: () => Promise<Execute<O>>
+  readonly load: (call: Call<O>) => Promise<Execute<O>>
 }
 
 const positional = (written: string): Positional => ({
@@ -83,7 +90,10 @@ export function command<const O extends Options>(definition: Definition<O>): Com
       }
       // Every key of `O` has just been read by its own option: the one place where its type is put back together.
       const options = values as Values<O>
-      return { execute: async (environment) => (await definition.load())(options, positionals, environment) }
+      return {
+        execute: async (environment) =>
+          (await definition.load({ options, positionals, environment }))(options, positionals, environment)
+      }
     }
   }
 }

@@ -9,7 +9,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { Exit as CommandExit, exitCode } from "../exit.ts"
+import { Exit as CommandExit, exitCode, isExit } from "../exit.ts"
 
 /** How long finalizers may take once the process has to end. */
 const closingLimitMillis = 5_000
@@ -65,7 +65,7 @@ const usageTags: ReadonlySet<string> = new Set([
 
 function commandExit(cause: Cause.Cause<unknown>): CommandExit {
   const error = Cause.squash(cause)
-  if (error instanceof CommandExit) return error
+  if (isExit(error)) return error
   const tag = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : ""
   const message = error instanceof Error && error.message !== "" ? error.message : String(error)
   return new CommandExit(usageTags.has(tag) ? exitCode.usage : exitCode.failed, message.replace(/\s*\n\s*/g, " "))

@@ -1,0 +1,9 @@
+/**
+ * The commands that need the runtime, as one module: everything that they share is loaded in one step, since many small files
+ * take longer to find than to read.
+ */
+export { modelList, pluginList, toolList } from "./command/catalogue.ts"
+export { doctor } from "./command/doctor.ts"
+export { run } from "./command/run.ts"
+export { sessionExport, sessionList, sessionRemove, sessionShow } from "./command/session.ts"
+export { terminal } from "./command/terminal.ts"

@@ -1,0 +1,6 @@
+/** The session facets of all built-in plugins: what a session host loads, in one step. */
+export { session as context } from "./context/session.ts"
+export { session as limits } from "./limits/session.ts"
+export { session as permissions } from "./permissions/session.ts"
+export { session as providers } from "./providers/session.ts"
+export { session as tools } from "./tools/session.ts"
