@@ -114,11 +114,14 @@ describe("Conversation service", () => {
               }))))
           })
       })
-      const { conversation } = yield* attached([], [counter])
+      const { conversation, host, id } = yield* attached([], [counter])
       const last = yield* conversation.view.changes.pipe(
         Stream.filter(({ plugins }) => JSON.stringify(plugins["test.counter"]) === "{\"count\":6000}"),
         Stream.runHead
       )
       expect(last._tag).toBe("Some")
+      const local = yield* Context.get(host.services, ServiceDirectory).use(Conversation, { session: id, key: conversationKey(id, "c1") })
+      const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
+      expect(local.view.sequence).toBe((yield* main.snapshot).revision)
     }).pipe(Effect.scoped))
 })

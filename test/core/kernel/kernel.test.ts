@@ -252,7 +252,8 @@ describe("Kernel", () => {
               // Code outside Effect, which no interruption reaches.
               yield* Effect.promise(async () => {
                 await wake.promise
-                late.resolve(await Effect.runPromiseExit(Effect.andThen(ctx.register("late"), ctx.onDispose(host.log("late finalizer")))))
+                await Effect.runPromiseExit(ctx.onDispose(host.log("late finalizer")))
+                late.resolve(await Effect.runPromiseExit(ctx.register("late")))
               })
             })
         }
@@ -261,7 +262,7 @@ describe("Kernel", () => {
       yield* Scope.close(scope, Exit.void)
       wake.resolve()
       const exit = yield* Effect.promise(() => late.promise)
-      expect(host.visible()).toEqual([])
+      expect([host.visible(), host.steps]).toEqual([[], []])
       assert(Exit.isFailure(exit))
       expect(Exit.findDefect(exit)).toMatchObject({ success: expect.any(FacetClosed) })
     }))
