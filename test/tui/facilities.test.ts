@@ -104,6 +104,33 @@ describe("dialogs", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
+  it.live("that a command asks take keys at once, others only once the typing has paused", () =>
+    Effect.gen(function*() {
+      const answers: Array<boolean> = []
+      const { ctx, screen } = yield* open((facet) =>
+        Effect.asVoid(facet.commands.register("test.ask", {
+          slash: "ask",
+          description: "Asks",
+          run: () => Effect.map(facet.ui.confirm({ title: "Asked for?" }), (answer) => void answers.push(answer))
+        }))
+      )
+      yield* screen.type("/ask\r")
+      yield* screen.until("Asked for?")
+      yield* screen.type("1")
+      yield* settle
+      expect(answers).toEqual([true])
+      yield* screen.type("x")
+      yield* settle
+      const fiber = yield* Effect.forkChild(ctx.ui.confirm({ title: "Out of the blue?" }))
+      yield* screen.until("Out of the blue?")
+      yield* screen.type("1")
+      yield* settle
+      expect(yield* screen.text).toContain("Out of the blue?")
+      yield* Effect.sleep("700 millis")
+      yield* screen.type("2")
+      expect(yield* Fiber.join(fiber)).toBe(false)
+    }))
+
   it.live("keep what is in the editor", () =>
     Effect.gen(function*() {
       const { ctx, screen, sent } = yield* open()

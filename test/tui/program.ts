@@ -146,6 +146,13 @@ const main = Effect.scoped(Effect.gen(function*() {
   return end
 }))
 
+if (process.env["TEST_MODE"] === "handler") {
+  process.on("uncaughtException", (error) => {
+    process.stdout.write(`reported: ${error.message}\n`)
+    process.exit(9)
+  })
+}
+
 const fiber = Effect.runFork(main)
 process.on("bezel-test-interrupt" as never, () => fiber.interruptUnsafe())
 fiber.addObserver((exit) => {

@@ -312,6 +312,16 @@ describe("every way out restores the terminal", () => {
     expect(raw.indexOf("something broke deep inside")).toBeGreaterThan(raw.lastIndexOf("\x1b[?2004l"))
   })
 
+  it("an uncaught error that the program itself reports", async () => {
+    const terminal = await ready({ mode: "handler" })
+    say(terminal, "crash")
+    const exit = await terminal.exit()
+    expect(exit.code).toBe(9)
+    expectRestored(terminal, exit)
+    const { raw } = terminal
+    expect(raw.indexOf("reported: something broke")).toBeGreaterThan(raw.lastIndexOf("\x1b[?2004l"))
+  })
+
   it("a rejection that nobody handles", async () => {
     const terminal = await ready()
     say(terminal, "reject")
