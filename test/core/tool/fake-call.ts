@@ -1,7 +1,7 @@
 /** A call for tests: what it streams and saves is kept in memory. */
-import * as Effect from "effect/Effect"
 import type { JsonValue } from "@bezel/core/json"
 import type { ToolCall } from "@bezel/core/tool"
+import * as Effect from "effect/Effect"
 
 export interface FakeCall {
   readonly call: ToolCall
@@ -13,7 +13,9 @@ export interface FakeCall {
   readonly closed: Set<string>
 }
 
-export const fakeCall = (options: { readonly name?: string; readonly callID?: string; readonly artifactBytes?: number } = {}): FakeCall => {
+export const fakeCall = (
+  options: { readonly name?: string; readonly callID?: string; readonly artifactBytes?: number } = {}
+): FakeCall => {
   const streamed: Array<string> = []
   const progressed: Array<JsonValue> = []
   const artifacts = new Map<string, Buffer>()
@@ -35,6 +37,10 @@ export const fakeCall = (options: { readonly name?: string; readonly callID?: st
       }),
     memo,
     onAbort: () => Effect.void,
+    task: () => Effect.die(new Error("a tool of this test started a task")),
+    waitForTask: () => Effect.die(new Error("a tool of this test waited for a task")),
+    slot: () => Effect.succeed(null),
+    conversation: () => Effect.die(new Error("a tool of this test started a conversation")),
     artifact: (name) =>
       Effect.sync(() => {
         const path = `/artifacts/${name}`

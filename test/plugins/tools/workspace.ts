@@ -1,13 +1,13 @@
 /** A workspace of real files, and the built-in tools on it, called as a turn calls them. */
+import type { JsonValue } from "@bezel/core/json"
+import type { Materialization, ToolCall, ToolResult } from "@bezel/core/tool"
+import { makeToolRegistry } from "@bezel/core/tool"
+import { toolsSession } from "@bezel/plugins/tools"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as FileSystem from "node:fs/promises"
 import * as OS from "node:os"
 import * as NodePath from "node:path"
-import type { JsonValue } from "@bezel/core/json"
-import type { Materialization, ToolCall, ToolResult } from "@bezel/core/tool"
-import { makeToolRegistry } from "@bezel/core/tool"
-import { toolsSession } from "@bezel/plugins/tools"
 
 export interface Workspace {
   readonly directory: string
@@ -29,10 +29,14 @@ export interface Workspace {
 export const textOf = (result: ToolResult): string =>
   result.content.map((part) => part.type === "text" ? part.text : `<${part.mediaType}>`).join("\n")
 
-export const workspace = (options: { readonly [name: string]: JsonValue } = {}): Effect.Effect<Workspace, never, Scope.Scope> =>
+export const workspace = (
+  options: { readonly [name: string]: JsonValue } = {}
+): Effect.Effect<Workspace, never, Scope.Scope> =>
   Effect.gen(function*() {
     const directory = yield* Effect.acquireRelease(
-      Effect.promise(async () => FileSystem.realpath(await FileSystem.mkdtemp(NodePath.join(OS.tmpdir(), "bezel-tools-")))),
+      Effect.promise(async () =>
+        FileSystem.realpath(await FileSystem.mkdtemp(NodePath.join(OS.tmpdir(), "bezel-tools-")))
+      ),
       (path) => Effect.promise(() => FileSystem.rm(path, { recursive: true, force: true }))
     )
     const artifacts = NodePath.join(directory, "..", `${NodePath.basename(directory)}-artifacts`)
@@ -51,11 +55,18 @@ export const workspace = (options: { readonly [name: string]: JsonValue } = {}):
       onSession: (effect) =>
         Effect.sync(() => {
           const open = (sessionID: string) =>
-            Effect.orDie(Effect.scoped(effect({ identity: { sessionID, location: { directory, workspaceID: null } } } as never)))
+            Effect.orDie(
+              Effect.scoped(effect({ identity: { sessionID, location: { directory, workspaceID: null } } } as never))
+            )
           for (const id of ["s1", "s2"]) sessions.set(id, open(id))
         }),
       tool: {
-        transform: (change) => Effect.provideService(registry.transform({ plugin: "bezel.tools", version: "1", order: 0 }, change), Scope.Scope, scope),
+        transform: (change) =>
+          Effect.provideService(
+            registry.transform({ plugin: "bezel.tools", version: "1", order: 0 }, change),
+            Scope.Scope,
+            scope
+          ),
         reload: registry.reload,
         list: registry.list
       }
@@ -76,6 +87,10 @@ export const workspace = (options: { readonly [name: string]: JsonValue } = {}):
       progress: () => Effect.void,
       memo: (_name: string, candidate?: JsonValue) => Effect.succeed(candidate as never),
       onAbort: () => Effect.void,
+      task: () => Effect.die(new Error("a tool of this test started a task")),
+      waitForTask: () => Effect.die(new Error("a tool of this test waited for a task")),
+      slot: () => Effect.succeed(null),
+      conversation: () => Effect.die(new Error("a tool of this test started a conversation")),
       artifact: (file) =>
         Effect.promise(async () => {
           const path = NodePath.join(artifacts, file)
@@ -104,7 +119,9 @@ export const workspace = (options: { readonly [name: string]: JsonValue } = {}):
       })
     const expecting = (isError: boolean) => (name: string, args: JsonValue) =>
       Effect.flatMap(call(name, args), (result) =>
-        result.isError === isError ? Effect.succeed(textOf(result)) : Effect.die(new Error(`unexpected result: ${textOf(result)}`)))
+        result.isError === isError
+          ? Effect.succeed(textOf(result))
+          : Effect.die(new Error(`unexpected result: ${textOf(result)}`)))
     const path = (name: string) => NodePath.join(directory, name)
     return {
       directory,

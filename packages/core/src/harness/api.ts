@@ -11,7 +11,7 @@ import type * as Stream from "effect/Stream"
 import type { JsonObject, JsonValue } from "../json/index.ts"
 import type { AssistantMessage, FilePart, Message, ModelRef, ModelRequest, TextPart, UserMessage } from "../model/index.ts"
 import type { EntryRecord, EntryScan, StorageError } from "../storage/index.ts"
-import type { ToolPermission, ToolResult } from "../tool/index.ts"
+import type { TaskOutcome, TaskRef, ToolPermission, ToolResult } from "../tool/index.ts"
 import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
 
 /** A misuse of the harness, or a harness that has stopped. The code is stable; the message says what to do. */
@@ -108,18 +108,6 @@ export interface TaskOptions {
   readonly background?: boolean
   /** Tasks that must have ended, in whatever way, before this one starts. */
   readonly after?: ReadonlyArray<TaskRef>
-}
-
-export interface TaskRef {
-  readonly id: string
-  readonly kind: string
-}
-
-/** How a task ended. */
-export interface TaskOutcome {
-  readonly status: "completed" | "failed" | "aborted" | "orphaned"
-  readonly result: JsonValue
-  readonly failure: JsonValue
 }
 
 /** A kind of task: what `TaskKind.make` gives. Only the object that is registered now may create tasks. */

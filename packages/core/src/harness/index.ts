@@ -28,8 +28,6 @@ export {
   type SendInput,
   type TaskExtensions,
   type TaskOptions,
-  type TaskOutcome,
-  type TaskRef,
   type ToolHooks,
   type Watch
 } from "./api.ts"
@@ -38,6 +36,7 @@ export type { Mutable, StickyDocument } from "./documents.ts"
 export type { RegisteredHook } from "./extensions.ts"
 export { Entry, noticeKind } from "./entry-kind.ts"
 export { byPhase, type Checkpoint, type Phase, type PhaseResult, type RunnableKind, type TaskEnd, type TaskRuntime } from "./kind.ts"
+export { loadTranscript } from "./load.ts"
 export { mainConversation, type OpenOptions, openSession, type Session } from "./session.ts"
 export type { ConversationState } from "./state.ts"
 export {

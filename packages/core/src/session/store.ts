@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
-import { deriveContext, mainConversation } from "../harness/index.ts"
+import { deriveContext, loadTranscript, mainConversation } from "../harness/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import { attemptOn, SessionStorage, StorageError } from "../storage/index.ts"
 import type { EntryRecord, HistoryItem, SessionFiles, SessionInUse, StorageReader } from "../storage/index.ts"
@@ -66,29 +66,10 @@ const toMessage = (entry: EntryRecord): SessionMessage => ({
   createdAt: entry.createdAt
 })
 
-/** What a conversation inherits and has, from its newest head on where that is its own. */
+/** The active transcript of a conversation; nothing for one that the session does not have. */
 const readTranscript = Effect.fnUntraced(function*(storage: StorageReader, conversationID: string) {
-  const [head] = yield* storage.entries({ conversation: conversationID, heads: true, newestFirst: true, limit: 1 })
-  if (head !== undefined && head.head !== null) {
-    const kept = head.head.after === null ? null : yield* storage.entry(head.head.after)
-    if (kept === null || kept.conversation === conversationID) {
-      return yield* storage.entries({
-        conversation: conversationID,
-        after: Math.min(head.ordinal, kept?.ordinal ?? head.ordinal) - 1
-      })
-    }
-  }
-  let entries = yield* storage.entries({ conversation: conversationID })
-  let conversation = yield* storage.conversation(conversationID)
-  let bound = Number.MAX_SAFE_INTEGER
-  while (conversation !== null && conversation.parent !== null && conversation.parent.at !== null) {
-    const { at, conversation: parentID } = conversation.parent
-    const last = yield* storage.entry(at)
-    bound = Math.min(bound, (last?.ordinal ?? 0) + 1)
-    entries = [...yield* storage.entries({ conversation: parentID, before: bound }), ...entries]
-    conversation = yield* storage.conversation(parentID)
-  }
-  return entries
+  const conversation = yield* storage.conversation(conversationID)
+  return conversation === null ? [] : yield* loadTranscript(storage, conversation)
 })
 
 /** A session's storage beside its writer, or `null` while nobody has written it. */

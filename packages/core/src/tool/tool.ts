@@ -1,14 +1,15 @@
 /**
  * A tool: a named, schema-described action that a model may call.
  *
- * `Tool` is what an author makes with `tool({…})`. `ToolCall` is the interface that its `execute` gets; the turn implements
- * it. A typed failure of `execute` is an error result that the model can act on; a defect is told to the model in one plain
- * sentence and logged.
+ * `Tool` is what an author makes with `tool({…})`. `ToolCall` is the interface that its `execute` gets; the turn
+ * implements it. A typed failure of `execute` is an error result that the model can act on; a defect is told to the
+ * model in one plain sentence and logged.
  */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonValue } from "../json/index.ts"
 import type { FilePart, TextPart } from "../model/index.ts"
+import type { ToolWork } from "./work.ts"
 
 export type ToolContent = TextPart | FilePart
 
@@ -47,7 +48,7 @@ export class ToolFailure extends Schema.TaggedError<ToolFailure>()("ToolFailure"
 }) {}
 
 /** The call as a running tool sees it. Everything on it ends with the call. */
-export interface ToolCall {
+export interface ToolCall extends ToolWork {
   readonly sessionID: string
   readonly conversationID: string
   readonly taskID: string
@@ -97,7 +98,9 @@ export interface Tool {
 export interface ToolOptions<I, O> {
   readonly description: string
   readonly input: Schema.Codec<I, unknown>
-  /** Describes the output stored as `details`; without it a returned `ToolResult`, text or nothing is taken as it is. */
+  /**
+   * Describes the output stored as `details`; without it a returned `ToolResult`, text or nothing is taken as it is.
+   */
   readonly output?: Schema.Codec<O, unknown>
   /** What the model sees of an output; by default its text, else its JSON. */
   readonly toContent?: (output: O) => string | ReadonlyArray<ToolContent>

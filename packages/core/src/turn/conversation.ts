@@ -13,10 +13,10 @@ import {
   type InputOutcome,
   type SendInput,
   type Session,
-  type TaskOutcome,
-  type TaskRef
+  type Transaction
 } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
+import type { TaskOutcome, TaskRef } from "../tool/index.ts"
 import type { ConversationRecord, InputRecord, StorageError } from "../storage/index.ts"
 import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
 import { createCollapse } from "./collapse.ts"
@@ -70,15 +70,7 @@ export const makeConversation = (session: Session, state: ConversationState): Co
   const abort = Effect.fn("Conversation.abort")(function*(reason?: string): Effect.fn.Return<void, HarnessError> {
     const marked = yield* line.commit((tx) => {
       if (!isBusy(state)) return false
-      let found = false
-      for (const task of line.state.tasks.values()) {
-        if (task.conversation !== id || !isTurnTask(task.kind) || task.background) continue
-        found = true
-        if (task.abort !== null) continue
-        // From here on the invocation that runs may write nothing more, also before it is interrupted.
-        session.scheduler.revoke(task.id)
-        tx.putTask(state, { ...task, abort: { reason: reason ?? "interrupted" } })
-      }
+      const found = markTurn(tx, session, state, reason ?? "interrupted")
       // A turn without a task cannot be carried out by anybody; ending it here keeps its inputs from waiting for ever.
       if (!found) endTurn(tx, state, { status: "unanswered", reason: "aborted", error: null })
       return found
@@ -198,6 +190,25 @@ export const makeConversation = (session: Session, state: ConversationState): Co
       return ""
     })
   }
+}
+
+/**
+ * Marks the tasks of a running turn for abortion, and with them the turns of the conversations that they own. From here on
+ * the invocations that run may write nothing more, also before they are interrupted.
+ */
+const markTurn = (tx: Transaction, session: Session, state: ConversationState, reason: string): boolean => {
+  const marked = new Set<string>()
+  for (const task of session.line.state.tasks.values()) {
+    if (task.conversation !== state.record.id || !isTurnTask(task.kind) || task.background) continue
+    marked.add(task.id)
+    if (task.abort !== null) continue
+    session.scheduler.revoke(task.id)
+    tx.putTask(state, { ...task, abort: { reason } })
+  }
+  for (const owned of session.line.state.conversations.values()) {
+    if (owned.record.owner !== null && marked.has(owned.record.owner)) markTurn(tx, session, owned, reason)
+  }
+  return marked.size > 0
 }
 
 const errorOf = (data: JsonValue): { readonly kind: string; readonly message: string } | null => {

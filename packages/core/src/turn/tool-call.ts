@@ -6,10 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import { HarnessError, type Session, type TaskRuntime } from "../harness/index.ts"
+import type { HarnessError, Session, TaskRuntime } from "../harness/index.ts"
 import { append, type JsonValue, truncate } from "../json/index.ts"
 import type { ToolCall } from "../tool/index.ts"
 import type { TurnOptions } from "./options.ts"
+import { makeToolWork } from "./tool-work.ts"
+import { memoOnce, memoRead } from "./memo.ts"
 import { updateTool } from "./tool-view.ts"
 
 const frameMillis = 100
@@ -102,32 +104,8 @@ export const makeToolCall = Effect.fnUntraced(function*(
         Effect.sync(() => {
           aborts.push(effect)
         }),
-      artifact: options.artifact
+      artifact: options.artifact,
+      ...makeToolWork(session, runtime, taskID)
     }
   }
 })
-
-/** Stores `candidate` under the key unless something is there, and gives what is stored. `null` is a value. */
-export const memoOnce = <A extends JsonValue>(runtime: TaskRuntime, taskID: string, key: string, candidate: A): Effect.Effect<A, HarnessError> =>
-  Effect.flatMap(
-    runtime.commit((tx) => {
-      const slots = tx.sticky(runtime.conversation).slots
-      if (!Object.hasOwn(slots, taskID)) slots[taskID] = { memos: {}, data: {} }
-      const memos = slots[taskID]?.memos
-      if (memos !== undefined && !Object.hasOwn(memos, key)) memos[key] = candidate
-    }),
-    () =>
-      Effect.suspend(() => {
-        const stored = runtime.conversation.sticky.slots[taskID]?.memos[key]
-        return stored === undefined
-          ? Effect.fail(new HarnessError({ code: "stale_invocation", message: "The call has ended; its memos are gone." }))
-          // What is under a key was stored by the same code for the same purpose; the caller's type stands for it.
-          : Effect.succeed(stored as A)
-      })
-  )
-
-export const memoRead = (runtime: TaskRuntime, taskID: string, key: string): Effect.Effect<JsonValue | undefined, HarnessError> =>
-  Effect.sync(() => {
-    const memos = runtime.conversation.sticky.slots[taskID]?.memos
-    return memos !== undefined && Object.hasOwn(memos, key) ? memos[key] : undefined
-  })

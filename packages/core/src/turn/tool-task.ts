@@ -30,7 +30,8 @@ import { defaultHookLimit, failureText, skipFailure, withLimit } from "./hooks.t
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
 import { anyAgent, type TurnOptions } from "./options.ts"
-import { makeToolCall, memoOnce, memoRead } from "./tool-call.ts"
+import { memoOnce, memoRead } from "./memo.ts"
+import { makeToolCall } from "./tool-call.ts"
 import { updateTool } from "./tool-view.ts"
 
 const Declaration = Schema.Struct({ name: Schema.String, plugin: Schema.String, version: Schema.String, hash: Schema.String })

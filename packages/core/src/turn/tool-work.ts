@@ -1,0 +1,77 @@
+/** What a running call may start beside itself, over the session: tasks, and conversations that the call owns. */
+import * as Effect from "effect/Effect"
+import { type ConversationState, HarnessError, type Session, type TaskRuntime } from "../harness/index.ts"
+import type { ConversationRecord } from "../storage/index.ts"
+import { type ConversationSeed, type OwnedConversation, ToolFailure, type ToolWork } from "../tool/index.ts"
+import { makeConversation } from "./conversation.ts"
+import { entryKinds } from "./kinds.ts"
+
+const asFailure = (error: HarnessError): ToolFailure => new ToolFailure({ message: error.message })
+
+export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: string): ToolWork => {
+  const state = runtime.conversation
+
+  const conversation = Effect.fn("ToolCall.conversation")(function*(key: string, seed?: ConversationSeed) {
+    const record = yield* runtime.commit((tx) => {
+      const slots = tx.sticky(state).slots
+      if (!Object.hasOwn(slots, taskID)) slots[taskID] = { memos: {}, data: {} }
+      const memos = slots[taskID]?.memos
+      const memo = `conversation/${key}`
+      const known = memos !== undefined && Object.hasOwn(memos, memo) ? memos[memo] : undefined
+      if (typeof known === "string") return known
+      const created: ConversationRecord = { id: tx.id("c"), parent: null, owner: taskID, createdAt: tx.now }
+      tx.putConversation(created)
+      if (memos !== undefined) memos[memo] = created.id
+      return created
+    })
+    const owned = yield* typeof record === "string" ? session.conversation(record) : session.adopt(record)
+    if (typeof record !== "string") yield* plant(session, owned, seed)
+    return ownedConversation(session, owned)
+  })
+
+  return {
+    task: (kind, input, options) =>
+      Effect.mapError(
+        runtime.commit((tx) => session.transaction(tx, state, { mayCreate: true }).createTask(kind, input, options)),
+        asFailure
+      ),
+    waitForTask: (ref) => Effect.mapError(makeConversation(session, state).waitForTask(ref), asFailure),
+    slot: (ref) =>
+      Effect.mapError(
+        session.line.read(() => {
+          const slot = session.line.state.tasks.has(ref.id) ? state.sticky.slots[ref.id] : undefined
+          return slot === undefined ? null : structuredClone(slot.data)
+        }),
+        asFailure
+      ),
+    conversation: (key, seed) => Effect.mapError(conversation(key, seed), asFailure)
+  }
+}
+
+const plant = (session: Session, owned: ConversationState, seed: ConversationSeed | undefined): Effect.Effect<void, HarnessError> =>
+  session.line.commit((tx) => {
+    if (seed === undefined) return
+    const { config } = tx.rewindable(owned)
+    if (seed.model !== undefined) config.model = { provider: seed.model.provider, model: seed.model.model }
+    if (seed.agent !== undefined) config.agent = seed.agent
+    if (seed.context !== undefined) {
+      tx.appendEntry(owned, { kind: entryKinds.notice, model: [{ role: "user", content: [{ type: "text", text: seed.context }] }] })
+    }
+  })
+
+const ownedConversation = (session: Session, owned: ConversationState): OwnedConversation => {
+  const conversation = makeConversation(session, owned)
+  return {
+    id: conversation.id,
+    ask: (content, requestID) =>
+      Effect.gen(function*() {
+        const parts = typeof content === "string" ? [{ type: "text", text: content } as const] : content
+        const input = yield* conversation.send({ content: parts, requestID: `${conversation.id}/${requestID}` })
+        const outcome = yield* input.wait
+        return outcome.status === "done"
+          ? { status: "done", text: outcome.text, reason: null } as const
+          : { status: "unanswered", text: "", reason: outcome.error?.message ?? outcome.reason } as const
+      }).pipe(Effect.mapError(asFailure)),
+    abort: Effect.mapError(conversation.abort("aborted by its owner"), asFailure)
+  }
+}
