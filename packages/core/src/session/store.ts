@@ -69,7 +69,7 @@ const toMessage = (entry: EntryRecord): SessionMessage => ({
 /** The active transcript of a conversation; nothing for one that the session does not have. */
 const readTranscript = Effect.fnUntraced(function*(storage: StorageReader, conversationID: string) {
   const conversation = yield* storage.conversation(conversationID)
-  return conversation === null ? [] : yield* loadTranscript(storage, conversation)
+  return yield* loadTranscript(storage, conversation ?? { id: conversationID, parent: null, owner: null, createdAt: 0 })
 })
 
 /** A session's storage beside its writer, or `null` while nobody has written it. */
