@@ -1,13 +1,13 @@
 /** What facets get of the terminal, on a terminal in memory. */
+import { Plugin } from "@bezel/core/host"
+import { span, text, type TuiContext } from "@bezel/tui"
+import { testTerminal } from "@bezel/tui/testing"
 import { it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { describe, expect } from "vitest"
-import { Plugin } from "@bezel/core/host"
-import { span, text, type TuiContext } from "@bezel/tui"
-import { testTerminal } from "@bezel/tui/testing"
 import { makeStubSession } from "./stub-session.ts"
 
 type Setup = (ctx: TuiContext) => Effect.Effect<void, unknown, Scope.Scope>
@@ -34,7 +34,10 @@ const open = (...facets: ReadonlyArray<Setup>) =>
     })
     const screen = yield* testTerminal({
       presentation: session.presentation,
-      plugins: Plugin.sources("tui", [base, ...facets.map((tui, index) => Plugin.define({ id: `test.facet${index}`, tui }))])
+      plugins: Plugin.sources("tui", [
+        base,
+        ...facets.map((tui, index) => Plugin.define({ id: `test.facet${index}`, tui }))
+      ])
     })
     yield* screen.until("the body")
     yield* Deferred.await(started)
@@ -49,7 +52,10 @@ describe("dialogs", () => {
   it.live("give the chosen value, by arrows or by number, and null when dismissed", () =>
     Effect.gen(function*() {
       const { ctx, screen } = yield* open()
-      const ask = ctx.ui.select({ title: "Which?", options: [{ value: 1, label: "one" }, { value: 2, label: "two", description: "the second" }] })
+      const ask = ctx.ui.select({
+        title: "Which?",
+        options: [{ value: 1, label: "one" }, { value: 2, label: "two", description: "the second" }]
+      })
       for (const [keys, answer] of [["\x1b[B\r", 2], ["1", 1], ["\x1b", null], ["\x03", null]] as const) {
         const fiber = yield* Effect.forkChild(ask)
         yield* screen.until("two  the second")
@@ -155,7 +161,11 @@ describe("commands and keys", () => {
       const ran: Array<string> = []
       const { ctx, screen } = yield* open((facet) =>
         Effect.gen(function*() {
-          yield* facet.commands.register("test.go", { slash: "go", description: "Goes", run: (argument) => Effect.sync(() => ran.push(argument)) })
+          yield* facet.commands.register("test.go", {
+            slash: "go",
+            description: "Goes",
+            run: (argument) => Effect.sync(() => ran.push(argument))
+          })
           yield* facet.keybindings.bind("ctrl+g", { command: "test.go", argument: "key" })
         })
       )
@@ -174,9 +184,17 @@ describe("commands and keys", () => {
       let on = true
       const { screen } = yield* open((facet) =>
         Effect.gen(function*() {
-          yield* facet.commands.register("test.go", { description: "Goes", run: (argument) => Effect.sync(() => ran.push(argument)) })
+          yield* facet.commands.register("test.go", {
+            description: "Goes",
+            run: (argument) => Effect.sync(() => ran.push(argument))
+          })
           yield* facet.keybindings.bind("x", { command: "test.go", when: () => on })
-          yield* facet.keybindings.bind("y", { command: "test.go", when: () => { throw new Error("broken condition") } })
+          yield* facet.keybindings.bind("y", {
+            command: "test.go",
+            when: () => {
+              throw new Error("broken condition")
+            }
+          })
         })
       )
       yield* screen.type("x")
@@ -192,8 +210,15 @@ describe("commands and keys", () => {
     Effect.gen(function*() {
       const { ctx, screen } = yield* open((facet) =>
         Effect.gen(function*() {
-          const registration = yield* facet.commands.register("test.brief", { description: "Brief", run: () => Effect.void })
-          yield* facet.commands.register("test.unregister", { slash: "off", description: "Ends it", run: () => Effect.andThen(registration.unregister, registration.unregister) })
+          const registration = yield* facet.commands.register("test.brief", {
+            description: "Brief",
+            run: () => Effect.void
+          })
+          yield* facet.commands.register("test.unregister", {
+            slash: "off",
+            description: "Ends it",
+            run: () => Effect.andThen(registration.unregister, registration.unregister)
+          })
         })
       )
       expect(yield* ctx.commands.run("test.brief")).toBe(true)
@@ -205,7 +230,13 @@ describe("commands and keys", () => {
   it.live("a failing command says so and costs nothing else", () =>
     Effect.gen(function*() {
       const { screen, sent } = yield* open((facet) =>
-        Effect.asVoid(facet.commands.register("test.fail", { slash: "fail", description: "Fails", run: () => { throw new Error("no luck") } }))
+        Effect.asVoid(facet.commands.register("test.fail", {
+          slash: "fail",
+          description: "Fails",
+          run: () => {
+            throw new Error("no luck")
+          }
+        }))
       )
       yield* screen.type("/fail\r")
       yield* screen.until("test.fail: no luck")
@@ -221,7 +252,8 @@ describe("renderers, slots and overlays", () => {
       let words = "before"
       const { ctx, screen } = yield* open(
         (facet) => Effect.asVoid(facet.slots.add("place", { order: 2, render: () => [text(words)] })),
-        (facet) => Effect.asVoid(facet.slots.add("place", { order: 1, render: () => [text(span("first", { bold: true }))] }))
+        (facet) =>
+          Effect.asVoid(facet.slots.add("place", { order: 1, render: () => [text(span("first", { bold: true }))] }))
       )
       yield* screen.until(/first\n *before/)
       words = "after"
@@ -232,7 +264,13 @@ describe("renderers, slots and overlays", () => {
 
   it.live("a tool without a renderer, or with one that throws, has the default card", () =>
     Effect.gen(function*() {
-      const { ctx } = yield* open((facet) => Effect.asVoid(facet.toolRenderers.register("bad", { title: () => { throw new Error("bad renderer") } })))
+      const { ctx } = yield* open((facet) =>
+        Effect.asVoid(facet.toolRenderers.register("bad", {
+          title: () => {
+            throw new Error("bad renderer")
+          }
+        }))
+      )
       const card = ctx.toolRenderers.render({
         callID: "c",
         name: "bad",
@@ -245,14 +283,19 @@ describe("renderers, slots and overlays", () => {
         isError: false
       }, { expanded: false })
       expect(JSON.stringify(card)).toContain("path=x")
-      expect(ctx.entryRenderers.render({ id: "e", kind: "unknown", data: null, model: null, head: false, createdAt: 0 })).toBeNull()
+      expect(
+        ctx.entryRenderers.render({ id: "e", kind: "unknown", data: null, model: null, head: false, createdAt: 0 })
+      ).toBeNull()
     }))
 
   it.live("a panel scrolls when it is taller than the terminal, and closes with its scope", () =>
     Effect.gen(function*() {
       const { ctx, screen } = yield* open()
       const fiber = yield* Effect.forkChild(Effect.scoped(Effect.gen(function*() {
-        const panel = yield* ctx.ui.overlay({ title: "Long", body: () => Array.from({ length: 100 }, (_, index) => text(`row ${index + 1}`)) })
+        const panel = yield* ctx.ui.overlay({
+          title: "Long",
+          body: () => Array.from({ length: 100 }, (_, index) => text(`row ${index + 1}`))
+        })
         yield* panel.closed
       })))
       yield* screen.until("1-20 of 100")

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest"
 import { StdinBuffer } from "@earendil-works/pi-tui"
+import { describe, expect, it } from "vitest"
 import { makeInput } from "../../packages/tui/src/host/input.ts"
 
 /** Reads of a terminal, as pi-tui splits them, through the input; the clock moves between reads only. */
@@ -7,9 +7,13 @@ const read = (...reads: ReadonlyArray<string | number>): ReadonlyArray<readonly 
   const seen: Array<readonly ["key" | "paste", string]> = []
   let clock = 0
   let flush: () => void = () => {}
-  const input = makeInput({ key: (key) => seen.push(["key", key]), paste: (text) => seen.push(["paste", text]) }, (run) => {
-    flush = run
-  }, () => clock)
+  const input = makeInput(
+    { key: (key) => seen.push(["key", key]), paste: (text) => seen.push(["paste", text]) },
+    (run) => {
+      flush = run
+    },
+    () => clock
+  )
   const split = new StdinBuffer()
   split.on("data", (sequence) => input(sequence))
   split.on("paste", (text) => input(`\x1b[200~${text}\x1b[201~`))

@@ -1,19 +1,22 @@
-import { describe, expect, it } from "vitest"
-import * as fc from "fast-check"
-import { visibleWidth } from "@earendil-works/pi-tui"
 import { type Block, gap, group, markdown, row, rule, span, text } from "@bezel/tui"
 import { renderBlocks } from "@bezel/tui/testing"
+import { visibleWidth } from "@earendil-works/pi-tui"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
 import { makeLayout } from "../../packages/tui/src/layout.ts"
 import { makePainter, terminalTheme } from "../../packages/tui/src/paint.ts"
 import { columns } from "../../packages/tui/src/width.ts"
 
-const awkward = "日本語テキスト 👩‍👩‍👧‍👦🏳️‍🌈👍🏽🇩🇪\té\u0301 שלום עולם नमस्ते ｆｕｌｌ ﾊﾝ\u0300 ำ \x1b[31mx\u202e a_very_long_word_without_any_break_at_all_in_it"
+const awkward =
+  "日本語テキスト 👩‍👩‍👧‍👦🏳️‍🌈👍🏽🇩🇪\té\u0301 שלום עולם नमस्ते ｆｕｌｌ ﾊﾝ\u0300 ำ \x1b[31mx\u202e a_very_long_word_without_any_break_at_all_in_it"
 
 const samples = (words: string): ReadonlyArray<Block> => [
   text(words),
   text([span(words, { color: "error", bold: true }), words], { marker: span("› ", { color: "user" }), indent: 3 }),
   text(words, { wrap: "clip", indent: 2 }),
-  markdown(`# ${words}\n\n- ${words}\n  1. ${words}\n\n> ${words}\n\n\`\`\`ts\n${words}\n\`\`\`\n\n| a | b |\n|---|---|\n| ${words} | x |\n\n[${words}](http://example.org) **${words}** $x^2$`),
+  markdown(
+    `# ${words}\n\n- ${words}\n  1. ${words}\n\n> ${words}\n\n\`\`\`ts\n${words}\n\`\`\`\n\n| a | b |\n|---|---|\n| ${words} | x |\n\n[${words}](http://example.org) **${words}** $x^2$`
+  ),
   row([span(words, { dim: true })], [words]),
   rule(),
   gap,
@@ -33,18 +36,27 @@ describe("layout", () => {
   })
 
   it("holds for whatever text at whatever width", () => {
-    expect(() => fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 200 }), fc.integer({ min: 1, max: 120 }), (words, width) => {
-      const layout = makeLayout(makePainter(terminalTheme, true))
-      for (const block of samples(words)) {
-        for (const line of layout.rows(block, width)) {
-          if (visibleWidth(line) > width) throw new Error(`${visibleWidth(line)} > ${width}: ${JSON.stringify(line)}`)
-          // eslint-disable-next-line no-control-regex
-          if (/[\x00-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e]/.test(line)) throw new Error(`control character in ${JSON.stringify(line)}`)
-          // eslint-disable-next-line no-control-regex
-          if (/\x1b(?!\[[0-9;]*m)/.test(line)) throw new Error(`escape sequence in ${JSON.stringify(line)}`)
-        }
-      }
-    }), { numRuns: 60 })).not.toThrow()
+    expect(() =>
+      fc.assert(
+        fc.property(fc.string({ unit: "binary", maxLength: 200 }), fc.integer({ min: 1, max: 120 }), (words, width) => {
+          const layout = makeLayout(makePainter(terminalTheme, true))
+          for (const block of samples(words)) {
+            for (const line of layout.rows(block, width)) {
+              if (visibleWidth(line) > width) {
+                throw new Error(`${visibleWidth(line)} > ${width}: ${JSON.stringify(line)}`)
+              }
+              // eslint-disable-next-line no-control-regex
+              if (/[\x00-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e]/.test(line)) {
+                throw new Error(`control character in ${JSON.stringify(line)}`)
+              }
+              // eslint-disable-next-line no-control-regex
+              if (/\x1b(?!\[[0-9;]*m)/.test(line)) throw new Error(`escape sequence in ${JSON.stringify(line)}`)
+            }
+          }
+        }),
+        { numRuns: 60 }
+      )
+    ).not.toThrow()
   })
 
   it("wraps at words and indents what follows a marker", () => {

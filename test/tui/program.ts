@@ -1,14 +1,15 @@
 /** The program that the terminal tests run in a pseudo terminal: the real terminal host over a stub session. */
-import * as Effect from "effect/Effect"
 import { Plugin } from "@bezel/core/host"
 import { runTerminal, span, text, type TuiContext } from "@bezel/tui"
+import * as Effect from "effect/Effect"
 import { chatScreen } from "../../packages/plugins/src/chat/screen.ts"
 import { Approval } from "../../packages/plugins/src/permissions/contract.ts"
 import { tui as permissionsTui } from "../../packages/plugins/src/permissions/tui.ts"
 import { tui as toolsTui } from "../../packages/plugins/src/tools/tui.ts"
 import { assistant, makeStubSession, type Script, tool, toolResult } from "./stub-session.ts"
 
-const answer = (words: string, script: Script) => Effect.andThen(script.entry("bezel.assistant", assistant(words)), script.finish)
+const answer = (words: string, script: Script) =>
+  Effect.andThen(script.entry("bezel.assistant", assistant(words)), script.finish)
 
 const stream = (words: string, script: Script, step = 40) =>
   Effect.gen(function*() {
@@ -25,20 +26,29 @@ const respond = (input: string, script: Script): Effect.Effect<void, unknown> =>
   const [word, ...rest] = input.split(" ")
   switch (word) {
     case "stream":
-      return stream(Array.from({ length: Number(rest[0]) }, (_, index) => `Line ${index + 1} of **many**`).join("\n\n"), script)
+      return stream(
+        Array.from({ length: Number(rest[0]) }, (_, index) => `Line ${index + 1} of **many**`).join("\n\n"),
+        script
+      )
     case "think":
       return Effect.gen(function*() {
         yield* script.turn([{ type: "reasoning", text: "Let me see" }])
         yield* Effect.sleep("50 millis")
-        yield* script.entry("bezel.assistant", [{ role: "assistant", content: [{ type: "reasoning", text: "Let me see" }, { type: "text", text: "Done thinking" }] }])
+        yield* script.entry("bezel.assistant", [{
+          role: "assistant",
+          content: [{ type: "reasoning", text: "Let me see" }, { type: "text", text: "Done thinking" }]
+        }])
         yield* script.finish
       })
     case "tool":
       return Effect.gen(function*() {
         const args = { command: "make test", description: "Run the tests" }
-        yield* script.turn([{ type: "tool-call", id: "c1", name: "bash", text: "{\"command\":\"ma" }])
+        yield* script.turn([{ type: "tool-call", id: "c1", name: "bash", text: '{"command":"ma' }])
         yield* Effect.sleep("30 millis")
-        yield* script.entry("bezel.assistant", assistant("I run it", [{ type: "tool-call", id: "c1", name: "bash", params: args }]))
+        yield* script.entry(
+          "bezel.assistant",
+          assistant("I run it", [{ type: "tool-call", id: "c1", name: "bash", params: args }])
+        )
         for (let line = 1; line <= 20; line++) {
           const output = Array.from({ length: line }, (_, index) => `out ${index + 1}`).join("\n")
           yield* script.turn([], [tool({ callId: "c1", name: "bash", args, output })])
@@ -52,7 +62,15 @@ const respond = (input: string, script: Script): Effect.Effect<void, unknown> =>
     case "hostile":
       return Effect.gen(function*() {
         const params = { command: hostile }
-        yield* script.entry("bezel.assistant", assistant(hostile, [{ type: "tool-call", id: "h1", name: "bash", params }, { type: "tool-call", id: "h2", name: "\x1b]0;tool\x07", params }]))
+        yield* script.entry(
+          "bezel.assistant",
+          assistant(hostile, [{ type: "tool-call", id: "h1", name: "bash", params }, {
+            type: "tool-call",
+            id: "h2",
+            name: "\x1b]0;tool\x07",
+            params
+          }])
+        )
         yield* script.entry("bezel.tool_result", toolResult("h1", "bash", hostile))
         yield* answer("After the hostile text", script)
       })
@@ -90,7 +108,14 @@ const respond = (input: string, script: Script): Effect.Effect<void, unknown> =>
           ...view,
           turn: {
             inputs: [],
-            generation: { task: "t1", stage: "retrying", attempt: 1, model: null, retryAt: Date.now() + 30_000, error: { kind: "rate_limit", message: "Too many requests" } },
+            generation: {
+              task: "t1",
+              stage: "retrying",
+              attempt: 1,
+              model: null,
+              retryAt: Date.now() + 30_000,
+              error: { kind: "rate_limit", message: "Too many requests" }
+            },
             message: null,
             tools: []
           }
@@ -110,8 +135,16 @@ const broken = (ctx: TuiContext) =>
         throw new Error("broken slot")
       }
     })
-    yield* ctx.commands.register("broken.fail", { slash: "fail", description: "Fails", run: () => Effect.die(new Error("broken command")) })
-    yield* ctx.commands.register("test.quit-later", { slash: "interrupt-host", description: "Interrupts the host", run: () => Effect.sync(() => process.emit("bezel-test-interrupt" as never)) })
+    yield* ctx.commands.register("broken.fail", {
+      slash: "fail",
+      description: "Fails",
+      run: () => Effect.die(new Error("broken command"))
+    })
+    yield* ctx.commands.register("test.quit-later", {
+      slash: "interrupt-host",
+      description: "Interrupts the host",
+      run: () => Effect.sync(() => process.emit("bezel-test-interrupt" as never))
+    })
     yield* ctx.slots.add("chat.header", { order: 0, render: () => [headerBlock] })
   })
 const headerBlock = text(span("a slot's text"))
@@ -128,7 +161,9 @@ const main = Effect.scoped(Effect.gen(function*() {
           location: () => "/home/me/project",
           home: "/home/me"
         })
-        yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(session.conversation.view.forEach(() => Effect.sync(changed)))))
+        yield* ctx.onActivate(
+          Effect.asVoid(Effect.forkScoped(session.conversation.view.forEach(() => Effect.sync(changed))))
+        )
       })
   })
   const failing = Plugin.define({ id: "test.failing", tui: () => Effect.die(new Error("setup of failing")) })
@@ -158,7 +193,13 @@ process.on("bezel-test-interrupt" as never, () => fiber.interruptUnsafe())
 fiber.addObserver((exit) => {
   if (exit._tag === "Success") {
     process.stdout.write(`ended: ${exit.value.type === "quit" ? "quit" : exit.value.signal}\n`)
-    process.exitCode = exit.value.type === "quit" ? 0 : exit.value.signal === "SIGINT" ? 130 : exit.value.signal === "SIGHUP" ? 129 : 143
+    process.exitCode = exit.value.type === "quit"
+      ? 0
+      : exit.value.signal === "SIGINT"
+      ? 130
+      : exit.value.signal === "SIGHUP"
+      ? 129
+      : 143
     process.stdin.unref()
   } else {
     process.stdout.write(`failed: ${exit.cause.toString().slice(0, 300)}\n`)

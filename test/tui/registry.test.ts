@@ -1,6 +1,6 @@
+import type { Registered } from "@bezel/core/kernel"
 import * as Scope from "effect/Scope"
 import { describe, expect, it } from "vitest"
-import type { Registered } from "@bezel/core/kernel"
 import { makeRegistries, type TerminalItem } from "../../packages/tui/src/host/registry.ts"
 
 const scope = Scope.makeUnsafe()
@@ -8,7 +8,17 @@ const command = (plugin: string, key: string): Registered<TerminalItem> => ({
   plugin,
   version: null,
   order: 0,
-  item: { terminal: "command", key, value: { description: plugin, run: () => { throw new Error("not run") } }, scope }
+  item: {
+    terminal: "command",
+    key,
+    value: {
+      description: plugin,
+      run: () => {
+        throw new Error("not run")
+      }
+    },
+    scope
+  }
 })
 
 describe("registries", () => {

@@ -1,10 +1,23 @@
-import { describe, expect, it } from "vitest"
-import * as fc from "fast-check"
 import { plainOutput, sanitize, sanitizeLine } from "@bezel/tui"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
 
 describe("sanitize", () => {
   it("gives back plain text as it is, in every script", () => {
-    for (const text of ["", "plain", "two\nlines", "日本語", "עברית וערבית عربي", "é e\u0301", "👩‍👩‍👧‍👦 🏳️‍🌈 👍🏽 🇩🇪", "नमस्ते", "a\u200db\u200c", "\u200f\u200e"]) {
+    for (
+      const text of [
+        "",
+        "plain",
+        "two\nlines",
+        "日本語",
+        "עברית וערבית عربي",
+        "é e\u0301",
+        "👩‍👩‍👧‍👦 🏳️‍🌈 👍🏽 🇩🇪",
+        "नमस्ते",
+        "a\u200db\u200c",
+        "\u200f\u200e"
+      ]
+    ) {
       expect(sanitize(text)).toBe(text)
     }
   })
@@ -39,10 +52,22 @@ describe("sanitize", () => {
   })
 
   it("lets no control character but the line feed through, whatever comes", () => {
-    expect(() => fc.assert(fc.property(fc.string({ unit: fc.oneof(fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)), fc.constantFrom("\x1b", "\x9b", "\r", "\u202e", "🏴", "\u{e0041}", "\u{e007f}")) }), (text) => {
-      // eslint-disable-next-line no-control-regex
-      return !/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/.test(sanitize(text))
-    }))).not.toThrow()
+    expect(() =>
+      fc.assert(
+        fc.property(
+          fc.string({
+            unit: fc.oneof(
+              fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
+              fc.constantFrom("\x1b", "\x9b", "\r", "\u202e", "🏴", "\u{e0041}", "\u{e007f}")
+            )
+          }),
+          (text) => {
+            // eslint-disable-next-line no-control-regex
+            return !/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/.test(sanitize(text))
+          }
+        )
+      )
+    ).not.toThrow()
   })
 })
 

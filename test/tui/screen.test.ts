@@ -1,9 +1,9 @@
-import { it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import { describe, expect } from "vitest"
 import { Plugin } from "@bezel/core/host"
 import { type Block, text } from "@bezel/tui"
 import { testTerminal } from "@bezel/tui/testing"
+import { it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { describe, expect } from "vitest"
 import { makeStubSession } from "./stub-session.ts"
 
 /** A screen of rows that the test appends to and changes. */
@@ -18,7 +18,10 @@ const open = Effect.gen(function*() {
       tui: (ctx) =>
         Effect.gen(function*() {
           redraw = ctx.ui.redraw
-          yield* ctx.screens.register("chat", { title: "Rows", open: Effect.succeed({ body: () => [...rows], below: () => [text("the end")] }) })
+          yield* ctx.screens.register("chat", {
+            title: "Rows",
+            open: Effect.succeed({ body: () => [...rows], below: () => [text("the end")] })
+          })
         })
     })])
   })
@@ -32,7 +35,8 @@ const open = Effect.gen(function*() {
   return { append, redraw: () => redraw(), rows, screen }
 })
 
-const numbers = (shown: string): ReadonlyArray<number> => [...shown.matchAll(/^row (\d+)\.$/gm)].map((match) => Number(match[1]))
+const numbers = (shown: string): ReadonlyArray<number> =>
+  [...shown.matchAll(/^row (\d+)\.$/gm)].map((match) => Number(match[1]))
 const upTo = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => index + 1)
 
 describe("the bounded screen", () => {

@@ -2,16 +2,16 @@
  * A session made of nothing but its view: a conversation that does what the text sent to it says, and a presentation half
  * over it. The terminal host and its facets cannot tell it from a real one, and it needs no model, storage or connection.
  */
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as FiberSet from "effect/FiberSet"
-import * as Stream from "effect/Stream"
-import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { ConversationView, ViewEntry, ViewMessagePart, ViewTool, ViewTurn } from "@bezel/core/harness"
 import type { PresentationContext, PresentationHalf } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
 import type { Message, ToolCallPart } from "@bezel/core/model"
 import type { Interaction, Replica } from "@bezel/core/service"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
+import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { ChatConversation } from "../../packages/plugins/src/chat/screen.ts"
 
 const emptyView: ConversationView = {
@@ -52,7 +52,10 @@ export interface StubSession {
   readonly sent: ReadonlyArray<string>
   readonly presentation: PresentationHalf<never>
   /** Asks through whichever facet handles the interaction. */
-  readonly ask: <Q, R>(interaction: Interaction<Q, R>, request: Q) => Effect.Effect<R | "declined" | "unhandled", unknown>
+  readonly ask: <Q, R>(
+    interaction: Interaction<Q, R>,
+    request: Q
+  ) => Effect.Effect<R | "declined" | "unhandled", unknown>
   readonly update: (change: (view: ConversationView) => ConversationView) => Effect.Effect<void>
 }
 
@@ -86,7 +89,9 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
     }
     const ask: StubSession["ask"] = (interaction, request) =>
       Effect.suspend(() => {
-        const handler = handlers.get(interaction.id) as ((asked: typeof request) => Effect.Effect<never, unknown>) | undefined
+        const handler = handlers.get(interaction.id) as
+          | ((asked: typeof request) => Effect.Effect<never, unknown>)
+          | undefined
         return handler === undefined ? Effect.succeed("unhandled" as const) : handler(request)
       })
     const script: Script = {

@@ -3,7 +3,9 @@ import { isAlive, PseudoTerminal, type TerminalExit } from "./terminal.ts"
 
 const open: Array<PseudoTerminal> = []
 
-const start = async (options: { readonly mode?: string; readonly columns?: number; readonly rows?: number } = {}): Promise<PseudoTerminal> => {
+const start = async (
+  options: { readonly mode?: string; readonly columns?: number; readonly rows?: number } = {}
+): Promise<PseudoTerminal> => {
   const terminal = PseudoTerminal.open({
     command: `${process.execPath} test/tui/program.ts`,
     columns: options.columns ?? 80,
@@ -156,7 +158,7 @@ describe("the approval dialog", () => {
     expect(screen).toContain("rm -rf build ␛]0;owned␇␛[2Jwiped <U+009B>31mred <U+202E>gnp.exe")
     expect(screen).toContain("Allow for this session  bash(rm -rf build)")
     terminal.write("2")
-    await terminal.until("You said {\"decision\":\"session\"}")
+    await terminal.until('You said {"decision":"session"}')
   })
 
   it("takes dismissing for a no", async () => {
@@ -165,7 +167,7 @@ describe("the approval dialog", () => {
     await terminal.until("Allow bash?")
     await new Promise((resolve) => setTimeout(resolve, 700))
     terminal.write("\x1b")
-    await terminal.until("You said {\"decision\":\"deny\"}")
+    await terminal.until('You said {"decision":"deny"}')
     expect(terminal.screen().join("\n")).not.toContain("Allow bash?")
   })
 
@@ -177,8 +179,8 @@ describe("the approval dialog", () => {
     terminal.write("3")
     await terminal.until("What should it do instead?")
     terminal.write("use trash\r")
-    await terminal.until("\"message\":\"use trash\"")
-    expect(terminal.text()).toContain("\"decision\":\"deny\"")
+    await terminal.until('"message":"use trash"')
+    expect(terminal.text()).toContain('"decision":"deny"')
   })
 
   it("is not answered by what somebody was just typing", async () => {
@@ -205,7 +207,9 @@ describe("hostile text", () => {
     expect(bytes).not.toContain("\x1b]")
     expect(bytes).not.toContain("\x1b[2J")
     // eslint-disable-next-line no-control-regex
-    expect(bytes.replace(/\x1b\[[0-9;?]*[a-zA-Z]/g, "")).not.toMatch(/[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
+    expect(bytes.replace(/\x1b\[[0-9;?]*[a-zA-Z]/g, "")).not.toMatch(
+      /[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
+    )
     expect(terminal.text()).toContain("␛]0;owned␇␛[2Jwiped <U+009B>31mred <U+202E>gnp.exe␛]52;c;aGk=␇ <U+E0041>hidden")
     expect(terminal.screen().join("\n")).toContain("⊘ ␛]0;tool␇")
   })
@@ -290,16 +294,19 @@ describe("every way out restores the terminal", () => {
     expectRestored(terminal, exit)
   })
 
-  it.each([["SIGTERM", 143], ["SIGHUP", 129], ["SIGINT", 130]] as const)("%s, in the middle of a turn", async (signal, code) => {
-    const terminal = await ready()
-    say(terminal, "hang")
-    await terminal.until("esc to interrupt")
-    terminal.signal(signal)
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(code)
-    expect(terminal.text()).toContain(`ended: ${signal}`)
-    expectRestored(terminal, exit)
-  })
+  it.each([["SIGTERM", 143], ["SIGHUP", 129], ["SIGINT", 130]] as const)(
+    "%s, in the middle of a turn",
+    async (signal, code) => {
+      const terminal = await ready()
+      say(terminal, "hang")
+      await terminal.until("esc to interrupt")
+      terminal.signal(signal)
+      const exit = await terminal.exit()
+      expect(exit.code).toBe(code)
+      expect(terminal.text()).toContain(`ended: ${signal}`)
+      expectRestored(terminal, exit)
+    }
+  )
 
   it("an uncaught error, which is reported after the screen and not into it", async () => {
     const terminal = await ready()

@@ -4,9 +4,9 @@
  * The pseudo terminal comes from `script` and its size from `stty`, which every Linux system has; nothing native is built.
  * The screen is `@xterm/headless`, which also answers the command's queries, as a person's terminal would.
  */
+import xterm from "@xterm/headless"
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
-import xterm from "@xterm/headless"
 
 export interface TerminalOptions {
   /** The command line, run by `sh`. */
@@ -38,10 +38,19 @@ export class PseudoTerminal {
     this.#screen = new xterm.Terminal({ cols: columns, rows, scrollback: 100_000, allowProposedApi: true })
     // The inner shell tells its own process id, which the command takes over; the outer one looks at the terminal afterwards.
     const inner = `printf '\\033]9999;pid=%s;tty=%s\\007' $$ "$(tty)"; exec ${options.command}`
-    const outer = `stty cols ${columns} rows ${rows}; sh -c ${quote(inner)}; code=$?; printf '\\033]9998;%s;%s\\007' "$code" "$(stty -a | tr '\\n' ' ')"`
+    const outer = `stty cols ${columns} rows ${rows}; sh -c ${
+      quote(inner)
+    }; code=$?; printf '\\033]9998;%s;%s\\007' "$code" "$(stty -a | tr '\\n' ' ')"`
     this.#child = spawn("script", ["-qfc", outer, "/dev/null"], {
       cwd: options.cwd ?? process.cwd(),
-      env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "/", TERM: "xterm-256color", LANG: "C.UTF-8", SHELL: "/bin/sh", ...options.env },
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        HOME: process.env["HOME"] ?? "/",
+        TERM: "xterm-256color",
+        LANG: "C.UTF-8",
+        SHELL: "/bin/sh",
+        ...options.env
+      },
       stdio: ["pipe", "pipe", "pipe"]
     })
     this.#ended = new Promise((resolve) => this.#child.once("close", () => resolve()))
@@ -67,7 +76,10 @@ export class PseudoTerminal {
   /** What is on the screen now, row by row, without trailing blanks. */
   screen(): ReadonlyArray<string> {
     const buffer = this.#screen.buffer.active
-    return Array.from({ length: this.#screen.rows }, (_, index) => buffer.getLine(buffer.viewportY + index)?.translateToString(true).trimEnd() ?? "")
+    return Array.from(
+      { length: this.#screen.rows },
+      (_, index) => buffer.getLine(buffer.viewportY + index)?.translateToString(true).trimEnd() ?? ""
+    )
   }
 
   /** The screen and everything that has scrolled away. */
@@ -115,6 +127,7 @@ export class PseudoTerminal {
   }
 
   tty(): string {
+    // eslint-disable-next-line no-control-regex
     const match = /pid=\d+;tty=([^\x07]+)\x07/.exec(this.#raw)
     if (match === null) throw new Error("The command has not started yet.")
     return match[1] ?? ""
@@ -132,13 +145,21 @@ export class PseudoTerminal {
   /** Waits until what is shown, or has scrolled away, fits; fails with what there is instead. */
   async until(wanted: string | RegExp | ((terminal: PseudoTerminal) => boolean), millis = 15_000): Promise<void> {
     const fits = (): boolean =>
-      typeof wanted === "function" ? wanted(this) : typeof wanted === "string" ? this.text().includes(wanted) : wanted.test(this.text())
+      typeof wanted === "function"
+        ? wanted(this)
+        : typeof wanted === "string"
+        ? this.text().includes(wanted)
+        : wanted.test(this.text())
     const deadline = Date.now() + millis
     for (;;) {
       await this.#written
       if (fits()) return
       if (Date.now() > deadline) {
-        throw new Error(`Not seen within ${millis} ms: ${String(wanted)}\n--- screen ---\n${this.screen().join("\n")}\n--- end ---\n${JSON.stringify(this.#raw.slice(-600))}`)
+        throw new Error(
+          `Not seen within ${millis} ms: ${String(wanted)}\n--- screen ---\n${this.screen().join("\n")}\n--- end ---\n${
+            JSON.stringify(this.#raw.slice(-600))
+          }`
+        )
       }
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
@@ -157,6 +178,7 @@ export class PseudoTerminal {
     await this.until((terminal) => terminal.raw.includes("\x1b]9998;"))
     await this.#ended
     await this.#written
+    // eslint-disable-next-line no-control-regex
     const match = /\x1b\]9998;(\d+);([^\x07]*)\x07/.exec(this.#raw)
     return { code: Number(match?.[1]), stty: match?.[2] ?? "" }
   }

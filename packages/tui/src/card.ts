@@ -20,12 +20,21 @@ const marks: { readonly [status in ToolCallView["status"]]: readonly [string, Sp
 }
 
 /** The last rows of an output, with how many stand above them. */
-export const outputTail = (output: string, options: ToolRenderOptions, style: SpanStyle = { color: "muted" }): ReadonlyArray<Block> => {
+export const outputTail = (
+  output: string,
+  options: ToolRenderOptions,
+  style: SpanStyle = { color: "muted" }
+): ReadonlyArray<Block> => {
   const lines = plainOutput(output).replace(/\n+$/, "").split("\n")
   if (lines.length === 1 && lines[0] === "") return []
-  if (options.expanded || lines.length <= outputRows) return [text(span(lines.join("\n"), style), { wrap: "clip", indent: 2 })]
+  if (options.expanded || lines.length <= outputRows) {
+    return [text(span(lines.join("\n"), style), { wrap: "clip", indent: 2 })]
+  }
   return [
-    text(span(`… ${lines.length - outputRows} lines above`, { color: "muted", italic: true }), { wrap: "clip", indent: 2 }),
+    text(span(`… ${lines.length - outputRows} lines above`, { color: "muted", italic: true }), {
+      wrap: "clip",
+      indent: 2
+    }),
     text(span(lines.slice(-outputRows).join("\n"), style), { wrap: "clip", indent: 2 })
   ]
 }
@@ -36,12 +45,17 @@ const defaultTitle = (call: ToolCallView): ReadonlyArray<Span> => {
   if (args === null) return [span(call.argsText, { color: "muted" })]
   if (typeof args !== "object" || Array.isArray(args)) return [span(JSON.stringify(args), { color: "muted" })]
   return [span(
-    Object.entries(args).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" "),
+    Object.entries(args).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+      .join(" "),
     { color: "muted" }
   )]
 }
 
-export const toolCard = (call: ToolCallView, renderer: ToolRenderer | null, options: ToolRenderOptions): ReadonlyArray<Block> => {
+export const toolCard = (
+  call: ToolCallView,
+  renderer: ToolRenderer | null,
+  options: ToolRenderOptions
+): ReadonlyArray<Block> => {
   const [mark, style] = marks[call.status]
   const title = renderer?.title?.(call) ?? defaultTitle(call)
   const body = renderer?.body === undefined

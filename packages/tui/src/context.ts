@@ -4,7 +4,9 @@
  * A facet sees sessions through service facades only and the terminal through blocks and registries only; it holds
  * neither a harness nor a file descriptor.
  */
+import type { ViewEntry } from "@bezel/core/harness"
 import type { PresentationContext } from "@bezel/core/host"
+import type { Block } from "./block.ts"
 import type {
   Commands,
   ContributionRegistry,
@@ -18,8 +20,6 @@ import type {
   ToolRenderOptions,
   Ui
 } from "./contributions.ts"
-import type { Block } from "./block.ts"
-import type { ViewEntry } from "@bezel/core/harness"
 
 export interface ToolRenderers extends ContributionRegistry<ToolRenderer> {
   /** The card of a call: the registered renderer's, or the default one. Never throws. */

@@ -6,10 +6,10 @@
  * facets. When two facets register one key, the later in manifest order is used and `list` tells whom it hides; when it
  * goes, the earlier one is back.
  */
-import type * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import type { Registration, ViewEntry, ViewToolStatus } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Block, Span, SpanStyle, ThemeColor } from "./block.ts"
 
 /** Who contributed something, and whose contribution under the same key it hides. */
@@ -53,7 +53,9 @@ export interface Keybinding {
 export interface Keybindings {
   /** `key` as in settings: `ctrl+t`, `escape`, `alt+enter`. Several bindings of a key are tried from the newest. */
   readonly bind: (key: string, binding: Keybinding) => Effect.Effect<Registration>
-  readonly list: Effect.Effect<ReadonlyArray<{ readonly key: string; readonly plugin: string; readonly binding: Keybinding }>>
+  readonly list: Effect.Effect<
+    ReadonlyArray<{ readonly key: string; readonly plugin: string; readonly binding: Keybinding }>
+  >
 }
 
 /** A tool call as it is shown, from the moment the model began to write it until long after its result. */

@@ -78,7 +78,10 @@ export const makeLayout = (painter: Painter): Layout => {
       document = new Markdown(source, 0, 0, theme, {
         ...(style.color === undefined && style.dim !== true
           ? {}
-          : { color: (painted: string) => painter.style(painted, { color: style.color ?? "text", dim: style.dim === true }) }),
+          : {
+            color: (painted: string) =>
+              painter.style(painted, { color: style.color ?? "text", dim: style.dim === true })
+          }),
         bold: style.bold === true,
         italic: style.italic === true
       }, { renderLatex: false, preserveOrderedListMarkers: true })

@@ -4,7 +4,7 @@
  * The default theme uses the terminal's own sixteen colours, so it is readable on dark and light backgrounds alike.
  * `NO_COLOR` leaves weight, slant and underline only. These are, beside pi-tui's own, the only escape sequences written.
  */
-import type { SpanStyle, StyledSpan, Span, ThemeColor } from "./block.ts"
+import type { Span, SpanStyle, StyledSpan, ThemeColor } from "./block.ts"
 import type { Theme } from "./contributions.ts"
 import { sanitize, sanitizeLine } from "./sanitize.ts"
 

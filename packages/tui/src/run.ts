@@ -5,10 +5,10 @@
  * screen and completes when the person quits or the process is told to stop. The terminal is restored before anything else
  * is closed, on every way out. pi-tui is loaded here and not before, so that a command without a screen does not pay for it.
  */
-import type { Terminal } from "@earendil-works/pi-tui"
-import * as Effect from "effect/Effect"
 import type { PresentationHalf, PresentationItem } from "@bezel/core/host"
 import { type HostFailed, Kernel, type PluginFailure, type PluginSource, type Registered } from "@bezel/core/kernel"
+import type { Terminal } from "@earendil-works/pi-tui"
+import * as Effect from "effect/Effect"
 import type { TuiContext } from "./context.ts"
 import type { TerminalEnd } from "./host/facilities.ts"
 import type { TerminalItem } from "./host/registry.ts"
@@ -33,7 +33,8 @@ export interface RunTerminalOptions<Item = PresentationItem> {
 const isTerminalItem = <Item>(registered: Registered<Item | TerminalItem>): registered is Registered<TerminalItem> =>
   typeof registered.item === "object" && registered.item !== null && "terminal" in registered.item
 
-const isOther = <Item>(registered: Registered<Item | TerminalItem>): registered is Registered<Item> => !isTerminalItem(registered)
+const isOther = <Item>(registered: Registered<Item | TerminalItem>): registered is Registered<Item> =>
+  !isTerminalItem(registered)
 
 /**
  * Runs the terminal host until it ends. Fails with `HostFailed` if a required facet fails, with the terminal restored.
@@ -72,12 +73,17 @@ export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Eff
           options.report?.(failure) ?? Effect.logWarning(failure.message, failure.cause)
         )
     })
-    return yield* Effect.raceFirst(host.ended, Effect.andThen(
-      boot,
-      Effect.gen(function*() {
-        const first = options.screen ?? "chat"
-        if (!(yield* host.show(first))) yield* host.notify(`No plugin provides the screen "${first}". Press ctrl+c to leave.`, "error")
-        return yield* host.ended
-      })
-    )).pipe(Effect.ensuring(host.restore))
+    return yield* Effect.raceFirst(
+      host.ended,
+      Effect.andThen(
+        boot,
+        Effect.gen(function*() {
+          const first = options.screen ?? "chat"
+          if (!(yield* host.show(first))) {
+            yield* host.notify(`No plugin provides the screen "${first}". Press ctrl+c to leave.`, "error")
+          }
+          return yield* host.ended
+        })
+      )
+    ).pipe(Effect.ensuring(host.restore))
   }))

@@ -14,9 +14,16 @@
  * selectors outside emoji (used to hide text); lone surrogates; interlinear annotations; noncharacters.
  * Kept: joiners and variation selectors that emoji and scripts need, left-to-right and right-to-left marks.
  */
-const suspicious =
-  // eslint-disable-next-line no-control-regex
-  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff]|\u{e0001}|[\u{e0020}-\u{e007f}]|[\u{e0100}-\u{e01ef}]|[\u{1d173}-\u{1d17a}]/u
+const suspicious = new RegExp(
+  [
+    "[\\u0000-\\u0009\\u000b-\\u001f\\u007f-\\u009f]",
+    "[\\u00ad\\u115f\\u1160\\u200b\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff]",
+    "\\u034f|[\\u17b4\\u17b5]|[\\u180b-\\u180f]",
+    "[\\ud800-\\udfff]",
+    "[\\u{e0000}-\\u{e0fff}]|[\\u{1d173}-\\u{1d17a}]"
+  ].join("|"),
+  "u"
+)
 
 const suspiciousGlobal = new RegExp(suspicious.source, "gu")
 

@@ -1,26 +1,29 @@
 /** The chat screen over a real session: the real kernel, harness, tools, services and boundary, a scripted model. */
-import { it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import { readFile } from "node:fs/promises"
-import { describe, expect } from "vitest"
 import { makePresentation, Plugin } from "@bezel/core/host"
-import { call, say, scriptedModel, testSessionHost, type ScriptedTurn } from "@bezel/core/testing"
+import { call, say, scriptedModel, type ScriptedTurn, testSessionHost } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import { builtinTerminalPlugins } from "@bezel/plugins"
 import { permissionsSession } from "@bezel/plugins/permissions"
 import { toolsSession } from "@bezel/plugins/tools"
 import { testTerminal } from "@bezel/tui/testing"
+import { it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { readFile } from "node:fs/promises"
+import { describe, expect } from "vitest"
 
 const echo = Plugin.define({
   id: "test.echo",
   session: (ctx) =>
     Effect.asVoid(ctx.tool.transform((draft) =>
-      draft.set("echo", tool({
-        description: "Says it again",
-        input: Schema.Struct({ words: Schema.String }),
-        execute: (input, running) => Effect.as(running.stream(`echo: ${input.words}\n`), undefined)
-      }))
+      draft.set(
+        "echo",
+        tool({
+          description: "Says it again",
+          input: Schema.Struct({ words: Schema.String }),
+          execute: (input, running) => Effect.as(running.stream(`echo: ${input.words}\n`), undefined)
+        })
+      )
     ))
 })
 
@@ -48,7 +51,9 @@ describe("the chat screen over a real session", () => {
 
   it.live("shows a tool's call, its output and the answer after it", () =>
     Effect.gen(function*() {
-      const { screen } = yield* openChat([[say("I look."), call("echo", { words: "once more" }, "c1")], [say("That was it.")]])
+      const { screen } = yield* openChat([[say("I look."), call("echo", { words: "once more" }, "c1")], [
+        say("That was it.")
+      ]])
       yield* screen.type("go\r")
       yield* screen.until("That was it.")
       expect(yield* screen.text).toMatch(/I look\.\n\n✓ echo words=once more\n {2}echo: once more\n\nThat was it\./)
@@ -90,7 +95,9 @@ describe("the chat screen over a real session", () => {
   ]
   const writes: ReadonlyArray<ScriptedTurn> = [
     [call("write", { path: "note.txt", content: "hello\n" }, "w1")],
-    (request) => [say(`I was told: ${JSON.stringify(request.messages.at(-1)).includes("use paper") ? "paper" : "go on"}`)]
+    (
+      request
+    ) => [say(`I was told: ${JSON.stringify(request.messages.at(-1)).includes("use paper") ? "paper" : "go on"}`)]
   ]
 
   it.live("asks before a tool writes, and lets it when the person says yes", () =>

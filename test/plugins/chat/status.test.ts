@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest"
 import type { ConversationView, ViewTurn } from "@bezel/core/harness"
 import { renderBlocks } from "@bezel/tui/testing"
+import { describe, expect, it } from "vitest"
 import { activityBlock, activityOf, queueBlocks, statusBlock } from "../../../packages/plugins/src/chat/status.ts"
 
 const base: ConversationView = {
@@ -15,7 +15,10 @@ const base: ConversationView = {
   usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0, context: 0 }
 }
 const generation = { task: "t", stage: "streaming" as const, attempt: 1, model: null, retryAt: null, error: null }
-const turn = (given: Partial<ViewTurn>): ConversationView => ({ ...base, turn: { inputs: [], generation, message: null, tools: [], ...given } })
+const turn = (given: Partial<ViewTurn>): ConversationView => ({
+  ...base,
+  turn: { inputs: [], generation, message: null, tools: [], ...given }
+})
 const tool = (name: string, status: "running" | "waiting") => ({
   task: name,
   callId: name,
@@ -29,7 +32,8 @@ const tool = (name: string, status: "running" | "waiting") => ({
   continuedBy: null,
   entry: null
 })
-const line = (view: ConversationView, now = 65_000): string => renderBlocks([activityBlock(activityOf(view), 0, now)], 60).join("").replace(/^\S /, "").replace(/ {2,}.*$/, "")
+const line = (view: ConversationView, now = 65_000): string =>
+  renderBlocks([activityBlock(activityOf(view), 0, now)], 60).join("").replace(/^\S /, "").replace(/ {2,}.*$/, "")
 
 describe("the activity row", () => {
   it("says what the turn does and for how long", () => {
@@ -45,7 +49,15 @@ describe("the activity row", () => {
   })
 
   it("counts down to the next try, never below zero", () => {
-    const view = turn({ generation: { ...generation, stage: "retrying", attempt: 2, retryAt: 70_000, error: { kind: "overloaded", message: "busy" } } })
+    const view = turn({
+      generation: {
+        ...generation,
+        stage: "retrying",
+        attempt: 2,
+        retryAt: 70_000,
+        error: { kind: "overloaded", message: "busy" }
+      }
+    })
     expect(line(view, 65_000)).toBe("Retry in 5s (attempt 3): busy")
     expect(line(view, 90_000)).toBe("Retry in 0s (attempt 3): busy")
   })
@@ -53,7 +65,14 @@ describe("the activity row", () => {
 
 describe("the queue", () => {
   it("shows what waits, one row each, and how many more there are", () => {
-    const inbox = Array.from({ length: 7 }, (_, index) => ({ id: `${index}`, text: `input ${index}\nsecond line`, whenBusy: index === 0 ? "steer" as const : "followUp" as const }))
+    const inbox = Array.from(
+      { length: 7 },
+      (_, index) => ({
+        id: `${index}`,
+        text: `input ${index}\nsecond line`,
+        whenBusy: index === 0 ? "steer" as const : "followUp" as const
+      })
+    )
     expect(renderBlocks(queueBlocks(inbox), 40)).toEqual([
       "↳ next: input 0 second line",
       ...[1, 2, 3, 4].map((index) => `↳ later: input ${index} second line`),
@@ -64,15 +83,28 @@ describe("the queue", () => {
 
 describe("the status row", () => {
   const status = (view: ConversationView | undefined, width: number, state: "live" | "stale" = "live") =>
-    renderBlocks([statusBlock({ view, status: state, location: "/home/ada/project", home: "/home/ada" })], width).join("")
+    renderBlocks([statusBlock({ view, status: state, location: "/home/ada/project", home: "/home/ada" })], width).join(
+      ""
+    )
 
   it("shows place, context, cost and model", () => {
-    const view = { ...base, config: { ...base.config, model: { provider: "local", model: "qwen" } }, usage: { ...base.usage, context: 12_345, cost: 0.0421 } }
+    const view = {
+      ...base,
+      config: { ...base.config, model: { provider: "local", model: "qwen" } },
+      usage: { ...base.usage, context: 12_345, cost: 0.0421 }
+    }
     expect(status(view, 70)).toMatch(/^~\/project +12\.3k context · \$0\.042 · local\/qwen$/)
   })
 
   it("names the model that answered last when none is chosen", () => {
-    const entries = [{ id: "e", kind: "bezel.assistant", data: { model: "a/b" }, model: [{ role: "assistant" as const, content: [] }], head: false, createdAt: 0 }]
+    const entries = [{
+      id: "e",
+      kind: "bezel.assistant",
+      data: { model: "a/b" },
+      model: [{ role: "assistant" as const, content: [] }],
+      head: false,
+      createdAt: 0
+    }]
     expect(status({ ...base, entries }, 60)).toMatch(/a\/b$/)
     expect(status(base, 60)).toMatch(/default model$/)
   })

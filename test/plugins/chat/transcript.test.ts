@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest"
 import type { ConversationView, ViewEntry, ViewTool } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
 import type { Message } from "@bezel/core/model"
 import { text, type ToolCallView } from "@bezel/tui"
 import { renderBlocks } from "@bezel/tui/testing"
+import { describe, expect, it } from "vitest"
 import { makeTranscript } from "../../../packages/plugins/src/chat/transcript.ts"
 import { toolCard } from "../../../packages/tui/src/card.ts"
 
@@ -32,12 +32,18 @@ const user = (words: string) => entry("bezel.user", [{ role: "user", content: [{
 const answer = (words: string, ...calls: ReadonlyArray<string>) =>
   entry("bezel.assistant", [{
     role: "assistant",
-    content: [{ type: "text", text: words }, ...calls.map((id) => ({ type: "tool-call" as const, id, name: "look", params: { at: id } }))]
+    content: [
+      { type: "text", text: words },
+      ...calls.map((id) => ({ type: "tool-call" as const, id, name: "look", params: { at: id } }))
+    ]
   }])
 const result = (id: string, words: string, data: { readonly code?: string; readonly failed?: boolean } = {}) =>
   entry(
     "bezel.tool_result",
-    [{ role: "tool", content: [{ type: "tool-result", id, name: "look", isFailure: data.failed === true, result: words }] }],
+    [{
+      role: "tool",
+      content: [{ type: "tool-result", id, name: "look", isFailure: data.failed === true, result: words }]
+    }],
     { callID: id, details: null, ...(data.code === undefined ? {} : { code: data.code }) }
   )
 const running = (id: string, output: string): ViewTool => ({
@@ -55,23 +61,33 @@ const running = (id: string, output: string): ViewTool => ({
 })
 
 const plain = () =>
-  makeTranscript({
-    toolRenderers: { render: (call, options) => toolCard(call, null, options) },
-    entryRenderers: { render: (shown) => shown.kind === "acme.note" ? [text("a note")] : null }
-  } as Parameters<typeof makeTranscript>[0])
+  makeTranscript(
+    {
+      toolRenderers: { render: (call, options) => toolCard(call, null, options) },
+      entryRenderers: { render: (shown) => shown.kind === "acme.note" ? [text("a note")] : null }
+    } as Parameters<typeof makeTranscript>[0]
+  )
 
 const show = (view: Partial<ConversationView>, transcript = plain()): string =>
   renderBlocks(transcript.blocks({ ...base, ...view }, { expanded: false }), 40).join("\n").trim()
 
 describe("the transcript", () => {
   it("shows inputs, answers and each call with its result, in order", () => {
-    expect(show({ entries: [user("hi"), answer("Looking", "a", "b"), result("b", "B"), result("a", "A"), answer("Done")] })).toBe(
+    expect(
+      show({ entries: [user("hi"), answer("Looking", "a", "b"), result("b", "B"), result("a", "A"), answer("Done")] })
+    ).toBe(
       ["› hi", "", "Looking", "", "✓ look at=a", "  A", "✓ look at=b", "  B", "", "Done"].join("\n")
     )
   })
 
   it("tells a failed call from an aborted one and from one without a result", () => {
-    const shown = show({ entries: [answer("x", "a", "b", "c"), result("a", "no such file", { failed: true }), result("b", "stopped", { failed: true, code: "aborted" })] })
+    const shown = show({
+      entries: [
+        answer("x", "a", "b", "c"),
+        result("a", "no such file", { failed: true }),
+        result("b", "stopped", { failed: true, code: "aborted" })
+      ]
+    })
     expect(shown).toContain("✗ look at=a\n  no such file")
     expect(shown).toContain("⊘ look at=b")
     expect(shown).toContain("⊘ look at=c")
@@ -92,8 +108,13 @@ describe("the transcript", () => {
 
   it("shows a call while it is written and the tail of its output while it runs", () => {
     expect(show({
-      turn: { inputs: [], generation: null, message: { parts: [{ type: "tool-call", id: "a", name: "look", text: "{\"at\":\"" }] }, tools: [] }
-    })).toBe("… look {\"at\":\"")
+      turn: {
+        inputs: [],
+        generation: null,
+        message: { parts: [{ type: "tool-call", id: "a", name: "look", text: '{"at":"' }] },
+        tools: []
+      }
+    })).toBe('… look {"at":"')
     const output = Array.from({ length: 20 }, (_, index) => `line ${index + 1}`).join("\n")
     expect(show({
       entries: [answer("x", "a")],
@@ -104,22 +125,44 @@ describe("the transcript", () => {
   it("keeps what an interrupted answer had said, and says why it ended", () => {
     const shown = show({
       entries: [
-        entry("bezel.assistant", null, { partial: "aborted", parts: [{ type: "text", text: "I was just" }, { type: "tool-call", id: "a", name: "look", text: "{" }] }),
+        entry("bezel.assistant", null, {
+          partial: "aborted",
+          parts: [{ type: "text", text: "I was just" }, { type: "tool-call", id: "a", name: "look", text: "{" }]
+        }),
         entry("bezel.failure", null, { reason: "aborted", error: null, inputs: [] }),
-        entry("bezel.failure", null, { reason: "failed", error: { kind: "auth", message: "The key was refused." }, inputs: [] })
+        entry("bezel.failure", null, {
+          reason: "failed",
+          error: { kind: "auth", message: "The key was refused." },
+          inputs: []
+        })
       ]
     })
     expect(shown).toBe(["I was just", "", "⊘ look {", "", "⊘ Interrupted.", "", "✗ The key was refused."].join("\n"))
   })
 
   it("shows an entry of another plugin by its renderer, and one of an unknown kind by its messages", () => {
-    expect(show({ entries: [entry("acme.note", null), entry("acme.other", [{ role: "user", content: [{ type: "text", text: "other" }] }])] }))
+    expect(
+      show({
+        entries: [
+          entry("acme.note", null),
+          entry("acme.other", [{ role: "user", content: [{ type: "text", text: "other" }] }])
+        ]
+      })
+    )
       .toBe("a note\n\n› other")
   })
 
   it("shows nothing and does not fail on data of whatever shape", () => {
     for (const data of [null, 1, "x", [], { parts: 3 }, { parts: [null, {}, { type: "text" }] }, { error: "x" }]) {
-      expect(() => show({ entries: [entry("bezel.assistant", null, data), entry("bezel.failure", null, data), entry("bezel.usage", null, data)] })).not.toThrow()
+      expect(() =>
+        show({
+          entries: [
+            entry("bezel.assistant", null, data),
+            entry("bezel.failure", null, data),
+            entry("bezel.usage", null, data)
+          ]
+        })
+      ).not.toThrow()
     }
   })
 
@@ -140,7 +183,7 @@ describe("a tool's card", () => {
     callID: "a",
     name: "look",
     args: null,
-    argsText: "{\"broken",
+    argsText: '{"broken',
     status: "failed",
     output: "",
     progress: null,
@@ -149,7 +192,7 @@ describe("a tool's card", () => {
   }
 
   it("shows arguments that did not parse as they came", () => {
-    expect(renderBlocks(toolCard(call, null, { expanded: false }))).toEqual(["✗ look {\"broken"])
+    expect(renderBlocks(toolCard(call, null, { expanded: false }))).toEqual(['✗ look {"broken'])
   })
 
   it("shows all output when expanded", () => {

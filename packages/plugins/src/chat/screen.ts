@@ -4,12 +4,12 @@
  * It sees the session through the conversation's service only: it renders the replicated view and calls `send` and
  * `abort`. What it shows of tools and of other plugins' entries comes from their renderers.
  */
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import type { ConversationConfig, ConversationView } from "@bezel/core/harness"
 import type { Replica } from "@bezel/core/service"
 import { type Block, group, span, text, type TuiContext } from "@bezel/tui"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { chatSlots } from "./contract.ts"
 import { activityBlock, activityOf, frameMillis, queueBlocks, statusBlock } from "./status.ts"
 import { makeTranscript } from "./transcript.ts"
@@ -38,7 +38,10 @@ export interface ChatSource {
 const quitWindow = 2_000
 
 const welcome: ReadonlyArray<Block> = [
-  text([span("Bezel", { bold: true, color: "accent" }), span("  /help for help, esc interrupts, ctrl+d quits", { color: "muted" })])
+  text([
+    span("Bezel", { bold: true, color: "accent" }),
+    span("  /help for help, esc interrupts, ctrl+d quits", { color: "muted" })
+  ])
 ]
 
 /** Registers the screen, its commands and its keys; gives what must be called when the source has changed. */
@@ -65,7 +68,9 @@ export const chatScreen = Effect.fnUntraced(function*(
     })
 
   const send = (content: string, whenBusy: "followUp" | "steer") =>
-    withConversation((conversation) => conversation.send({ text: content, whenBusy, requestID: globalThis.crypto.randomUUID() }))
+    withConversation((conversation) =>
+      conversation.send({ text: content, whenBusy, requestID: globalThis.crypto.randomUUID() })
+    )
 
   const editor = yield* ctx.ui.editor({ onSubmit: (content) => send(content, "steer") })
 
@@ -129,12 +134,17 @@ export const chatScreen = Effect.fnUntraced(function*(
         ctx.ui.redraw()
       })
   })
-  yield* ctx.commands.register("app.quit", { slash: "quit", description: "Leave; the session can be continued", run: () => ctx.ui.quit })
+  yield* ctx.commands.register("app.quit", {
+    slash: "quit",
+    description: "Leave; the session can be continued",
+    run: () => ctx.ui.quit
+  })
   yield* ctx.commands.register("chat.later", {
     slash: "later",
     argument: "TEXT",
     description: "Send TEXT once the running turn has ended",
-    run: (content) => content === "" ? ctx.ui.notify("Say what to send: /later TEXT", "warning") : send(content, "followUp")
+    run: (content) =>
+      content === "" ? ctx.ui.notify("Say what to send: /later TEXT", "warning") : send(content, "followUp")
   })
   yield* ctx.commands.register("chat.model", {
     slash: "model",
@@ -144,7 +154,11 @@ export const chatScreen = Effect.fnUntraced(function*(
       const separator = name.indexOf("/")
       if (separator <= 0 || separator === name.length - 1) {
         const model = view()?.config.model
-        return ctx.ui.notify(model == null ? "No model is set. /model PROVIDER/MODEL sets one." : `The model is ${model.provider}/${model.model}.`)
+        return ctx.ui.notify(
+          model == null
+            ? "No model is set. /model PROVIDER/MODEL sets one."
+            : `The model is ${model.provider}/${model.model}.`
+        )
       }
       const model = { provider: name.slice(0, separator), model: name.slice(separator + 1) }
       return withConversation((conversation) => conversation.configSet({ model }))
@@ -205,16 +219,25 @@ const sentTexts = (view: ConversationView): ReadonlyArray<string> =>
   )
 
 const helpBlocks = (
-  commands: ReadonlyArray<{ readonly value: { readonly slash?: string; readonly argument?: string; readonly description: string }; readonly key: string }>,
+  commands: ReadonlyArray<
+    {
+      readonly value: { readonly slash?: string; readonly argument?: string; readonly description: string }
+      readonly key: string
+    }
+  >,
   keys: ReadonlyArray<{ readonly key: string; readonly binding: { readonly command: string } }>
 ): ReadonlyArray<Block> => {
   const described = new Map(commands.map((command) => [command.key, command.value.description]))
   const line = (name: string, description: string): Block =>
     text([span(name.padEnd(24), { color: "accent" }), span(description, { color: "muted" })], { wrap: "clip" })
   return [
-    group(commands.flatMap(({ value }) =>
-      value.slash === undefined ? [] : [line(`/${value.slash}${value.argument === undefined ? "" : ` ${value.argument}`}`, value.description)]
-    )),
+    group(
+      commands.flatMap(({ value }) =>
+        value.slash === undefined
+          ? []
+          : [line(`/${value.slash}${value.argument === undefined ? "" : ` ${value.argument}`}`, value.description)]
+      )
+    ),
     text(""),
     group(keys.map(({ binding, key }) => line(key, described.get(binding.command) ?? binding.command))),
     line("enter", "Send; while the model works: at its next step"),

@@ -37,7 +37,10 @@ export const activityOf = (view: ConversationView): Activity => {
   if (first !== undefined) {
     return { type: "working", what: running.length === 1 ? `Running ${first.name}` : `Running ${running.length} tools` }
   }
-  return { type: "working", what: generation?.stage === "requesting" || generation?.stage === "preparing" ? "Thinking" : "Working" }
+  return {
+    type: "working",
+    what: generation?.stage === "requesting" || generation?.stage === "preparing" ? "Thinking" : "Working"
+  }
 }
 
 const seconds = (millis: number): string => {
@@ -53,7 +56,11 @@ export const activityBlock = (activity: Activity, since: number, now: number): B
     case "idle":
       return text("")
     case "working":
-      return row([span(`${picture} `, { color: "accent" }), `${activity.what} `, span(seconds(now - since), { color: "muted" })], [interrupt])
+      return row([
+        span(`${picture} `, { color: "accent" }),
+        `${activity.what} `,
+        span(seconds(now - since), { color: "muted" })
+      ], [interrupt])
     case "waiting":
       return row([span("? ", { color: "warning", bold: true }), activity.what], [interrupt])
     case "retrying":
@@ -65,13 +72,20 @@ export const activityBlock = (activity: Activity, since: number, now: number): B
   }
 }
 
-const marks: { readonly [how in ViewInput["whenBusy"]]: string } = { steer: "↳ next: ", followUp: "↳ later: ", reject: "↳ " }
+const marks: { readonly [how in ViewInput["whenBusy"]]: string } = {
+  steer: "↳ next: ",
+  followUp: "↳ later: ",
+  reject: "↳ "
+}
 
 /** Inputs that wait for a boundary, oldest first. */
 export const queueBlocks = (inbox: ReadonlyArray<ViewInput>): ReadonlyArray<Block> => {
   const shown = inbox.slice(0, 5)
   const blocks: Array<Block> = shown.map((input) =>
-    text(span(input.text.replaceAll("\n", " "), { color: "muted" }), { wrap: "clip", marker: span(marks[input.whenBusy], { color: "muted" }) })
+    text(span(input.text.replaceAll("\n", " "), { color: "muted" }), {
+      wrap: "clip",
+      marker: span(marks[input.whenBusy], { color: "muted" })
+    })
   )
   if (inbox.length > shown.length) blocks.push(text(span(`  ${inbox.length - shown.length} more`, { color: "muted" })))
   return blocks
@@ -92,12 +106,18 @@ const modelName = (view: ConversationView): string => {
   const model = view.config.model ?? view.turn?.generation?.model ?? null
   if (model !== null) return `${model.provider}/${model.model}`
   const data = view.entries.findLast((entry) => entry.kind === "bezel.assistant" && entry.model !== null)?.data
-  return typeof data === "object" && data !== null && "model" in data && typeof data.model === "string" ? data.model : "default model"
+  return typeof data === "object" && data !== null && "model" in data && typeof data.model === "string"
+    ? data.model
+    : "default model"
 }
 
 /** The row below the editor. */
 export const statusBlock = ({ home, location, status, view }: StatusParts): Block => {
-  const place = location === null ? "" : home !== null && (location === home || location.startsWith(`${home}/`)) ? `~${location.slice(home.length)}` : location
+  const place = location === null
+    ? ""
+    : home !== null && (location === home || location.startsWith(`${home}/`))
+    ? `~${location.slice(home.length)}`
+    : location
   const left: Array<Span> = [span(place, { color: "muted" })]
   if (status === "stale") left.push(span("  disconnected, shown as last known", { color: "warning" }))
   if (status === "hydrating") left.push(span("  connecting", { color: "muted" }))

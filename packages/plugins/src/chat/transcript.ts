@@ -7,7 +7,17 @@
 import type { ConversationView, ViewEntry, ViewMessagePart, ViewTool } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
 import type { AssistantMessage, FilePart, Message, TextPart, ToolResultPart } from "@bezel/core/model"
-import { type Block, gap, group, type GroupBlock, markdown, span, text, type ToolCallView, type TuiContext } from "@bezel/tui"
+import {
+  type Block,
+  gap,
+  group,
+  type GroupBlock,
+  markdown,
+  span,
+  text,
+  type ToolCallView,
+  type TuiContext
+} from "@bezel/tui"
 
 /** Kinds of entries that have a shape of their own here; every other kind is shown by its renderer or its messages. */
 const kinds = {
@@ -73,7 +83,9 @@ const callView = (
     status,
     output: result === undefined ? tool?.output ?? "" : resultText(result.part),
     progress: tool?.progress ?? null,
-    details: result === undefined ? tool?.details ?? null : field(result.entry.data, "details") ?? tool?.details ?? null,
+    details: result === undefined
+      ? tool?.details ?? null
+      : field(result.entry.data, "details") ?? tool?.details ?? null,
     isError
   }
 }
@@ -87,8 +99,14 @@ const userBlocks = (content: string): ReadonlyArray<Block> => [
 const failureBlocks = (data: JsonValue): ReadonlyArray<Block> => {
   const message = field(field(data, "error"), "message")
   const reason = field(data, "reason")
-  if (reason === "aborted") return [gap, text(span("Interrupted.", { color: "warning" }), { marker: span("⊘ ", { color: "warning" }) })]
-  const words = typeof message === "string" ? message : typeof reason === "string" ? `No answer: ${reason}.` : "No answer."
+  if (reason === "aborted") {
+    return [gap, text(span("Interrupted.", { color: "warning" }), { marker: span("⊘ ", { color: "warning" }) })]
+  }
+  const words = typeof message === "string"
+    ? message
+    : typeof reason === "string"
+    ? `No answer: ${reason}.`
+    : "No answer."
   return [gap, text(span(words, { color: "error" }), { marker: span("✗ ", { color: "error" }) })]
 }
 
@@ -110,7 +128,11 @@ export const makeTranscript = (context: Renderers): Transcript => {
   /** Markdown that streams keeps its parser by the place it stands in. */
   let identities: Array<object> = []
   let turnTask: string | null = null
-  let settled: { readonly from: ReadonlyArray<unknown>; readonly blocks: ReadonlyArray<Block>; readonly group: GroupBlock } = {
+  let settled: {
+    readonly from: ReadonlyArray<unknown>
+    readonly blocks: ReadonlyArray<Block>
+    readonly group: GroupBlock
+  } = {
     from: [],
     blocks: [],
     group: group([])
@@ -155,7 +177,15 @@ export const makeTranscript = (context: Renderers): Transcript => {
         case "tool-call":
           return [{
             type: "tool",
-            call: callView(part.id, part.name, part.params, JSON.stringify(part.params), tools.get(part.id), results.get(part.id), false)
+            call: callView(
+              part.id,
+              part.name,
+              part.params,
+              JSON.stringify(part.params),
+              tools.get(part.id),
+              results.get(part.id),
+              false
+            )
           }]
       }
     })
@@ -193,7 +223,15 @@ export const makeTranscript = (context: Renderers): Transcript => {
       case kinds.failure:
         return failureBlocks(entry.data)
       case kinds.notice:
-        return [gap, text(span(textOf((entry.model ?? []).flatMap((message) => message.role === "user" ? message.content : [])), { color: "muted" }), { marker: span("· ", { color: "muted" }) })]
+        return [
+          gap,
+          text(
+            span(textOf((entry.model ?? []).flatMap((message) => message.role === "user" ? message.content : [])), {
+              color: "muted"
+            }),
+            { marker: span("· ", { color: "muted" }) }
+          )
+        ]
     }
     if (entry.model === null) {
       // A display-only answer: what a failed or aborted request had said.
@@ -232,7 +270,9 @@ export const makeTranscript = (context: Renderers): Transcript => {
       known.set(entry, { from, block })
       return block
     })
-    settled = same(settled.blocks, blocks) ? { ...settled, from: source } : { from: source, blocks, group: group(blocks) }
+    settled = same(settled.blocks, blocks)
+      ? { ...settled, from: source }
+      : { from: source, blocks, group: group(blocks) }
     return settled.group
   }
 

@@ -1,12 +1,12 @@
 /**
  * The terminal facet of chat: the chat screen over the root conversation of the session that the terminal is attached to.
  */
-import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
-import { homedir } from "node:os"
 import { Conversation } from "@bezel/core/host"
 import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { homedir } from "node:os"
 import { chatScreen } from "./screen.ts"
 
 export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
@@ -14,7 +14,10 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
   let current: Facade<Conversation> | null = null
 
   const changed = yield* chatScreen(ctx, {
-    conversation: () => current !== null && (attached === null || current.view.value?.conversation.sessionID === attached.sessionID) ? current : null,
+    conversation: () =>
+      current !== null && (attached === null || current.view.value?.conversation.sessionID === attached.sessionID)
+        ? current
+        : null,
     location: () => attached?.location ?? null,
     home: homedir()
   })
@@ -38,10 +41,11 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
       )
     }))
 
-  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(Stream.runForEach(ctx.session.changes, (identity) =>
-    Effect.sync(() => {
-      attached = identity === null ? null : { sessionID: identity.sessionID, location: identity.location.directory }
-      changed()
-    })
-  ))))
+  yield* ctx.onActivate(
+    Effect.asVoid(Effect.forkScoped(Stream.runForEach(ctx.session.changes, (identity) =>
+      Effect.sync(() => {
+        attached = identity === null ? null : { sessionID: identity.sessionID, location: identity.location.directory }
+        changed()
+      }))))
+  )
 })

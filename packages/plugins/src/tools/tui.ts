@@ -2,9 +2,18 @@
  * How the built-in tools look in the terminal: what a call is about on its first row, and below it what matters of what it
  * did. Written against arguments and output as strict JSON of unknown shape: a model sends what it likes.
  */
-import * as Effect from "effect/Effect"
 import type { JsonValue } from "@bezel/core/json"
-import { type Block, outputTail, type Span, span, text, type ToolCallView, type ToolRenderer, type TuiContext } from "@bezel/tui"
+import {
+  type Block,
+  outputTail,
+  type Span,
+  span,
+  text,
+  type ToolCallView,
+  type ToolRenderer,
+  type TuiContext
+} from "@bezel/tui"
+import * as Effect from "effect/Effect"
 
 const argument = (call: ToolCallView, key: string): JsonValue => {
   const { args } = call
@@ -30,14 +39,17 @@ const lineCount = (content: string): number => content === "" ? 0 : content.repl
 
 /** Nothing below while all went well; an error in full. */
 const onlyErrors: ToolRenderer["body"] = (call, options) =>
-  call.isError || options.expanded ? outputTail(call.output, options, call.isError ? { color: "error" } : { color: "muted" }) : []
+  call.isError || options.expanded
+    ? outputTail(call.output, options, call.isError ? { color: "error" } : { color: "muted" })
+    : []
 
 const linesIn = (content: string): string => {
   const count = lineCount(content)
   return count === 1 ? "1 line" : `${count} lines`
 }
 
-const counted = (call: ToolCallView): ReadonlyArray<Span> => call.status === "completed" ? [muted(` (${linesIn(call.output)})`)] : []
+const counted = (call: ToolCallView): ReadonlyArray<Span> =>
+  call.status === "completed" ? [muted(` (${linesIn(call.output)})`)] : []
 
 /** Lines shown of each side of a change before it is cut. */
 const shownLines = 12
@@ -56,13 +68,17 @@ const changeBlocks = (content: string, sign: "+" | "-", expanded: boolean): Read
 
 /** A unified diff without its file names. */
 const diffBlocks = (diff: string, expanded: boolean): ReadonlyArray<Block> => {
-  const lines = diff.replace(/\n$/, "").split("\n").filter((line) => !line.startsWith("--- ") && !line.startsWith("+++ "))
+  const lines = diff.replace(/\n$/, "").split("\n").filter((line) =>
+    !line.startsWith("--- ") && !line.startsWith("+++ ")
+  )
   const limit = expanded ? lines.length : 2 * shownLines
   const blocks: Array<Block> = lines.slice(0, limit).map((line) => {
     const color = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "muted"
     return text(span(line, { color }), { wrap: "clip", indent: 2 })
   })
-  if (lines.length > limit) blocks.push(text(muted(`… ${lines.length - limit} more lines`), { wrap: "clip", indent: 2 }))
+  if (lines.length > limit) {
+    blocks.push(text(muted(`… ${lines.length - limit} more lines`), { wrap: "clip", indent: 2 }))
+  }
   return blocks
 }
 
@@ -79,7 +95,9 @@ const trimCommon = (before: string, after: string): { readonly removed: string; 
   let head = 0
   while (head < old.length && head < next.length && old[head] === next[head]) head += 1
   let tail = 0
-  while (tail < old.length - head && tail < next.length - head && old[old.length - 1 - tail] === next[next.length - 1 - tail]) tail += 1
+  while (
+    tail < old.length - head && tail < next.length - head && old[old.length - 1 - tail] === next[next.length - 1 - tail]
+  ) tail += 1
   return {
     removed: old.slice(head, old.length - tail).join("\n"),
     added: next.slice(head, next.length - tail).join("\n")
@@ -93,7 +111,9 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
     title: (call) => {
       const offset = numberArgument(call, "offset")
       const limit = numberArgument(call, "limit")
-      const range = offset === null && limit === null ? "" : ` from line ${offset ?? 1}${limit === null ? "" : `, ${limit} lines`}`
+      const range = offset === null && limit === null
+        ? ""
+        : ` from line ${offset ?? 1}${limit === null ? "" : `, ${limit} lines`}`
       return [path(call), muted(range), ...counted(call)]
     },
     body: onlyErrors
@@ -105,7 +125,11 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
   search: {
     title: (call) => {
       const place = [textArgument(call, "path"), textArgument(call, "glob")].filter((word) => word !== null).join(" ")
-      return [span(textArgument(call, "pattern") ?? "", { color: "accent" }), muted(place === "" ? "" : ` in ${place}`), ...counted(call)]
+      return [
+        span(textArgument(call, "pattern") ?? "", { color: "accent" }),
+        muted(place === "" ? "" : ` in ${place}`),
+        ...counted(call)
+      ]
     },
     body: onlyErrors
   },
@@ -118,7 +142,9 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
       const content = textArgument(call, "content")
       const diff = diffOf(call)
       if (diff !== null && !failed(call)) return diffBlocks(diff, options.expanded)
-      return failed(call) || content === null ? outputTail(call.output, options, { color: "error" }) : changeBlocks(content, "+", options.expanded)
+      return failed(call) || content === null
+        ? outputTail(call.output, options, { color: "error" })
+        : changeBlocks(content, "+", options.expanded)
     }
   },
   edit: {

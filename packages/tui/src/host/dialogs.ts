@@ -89,7 +89,13 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
         const chosen = index === selected
         const words: Array<Span> = [span(option.label, chosen ? { color: "accent", bold: true } : {})]
         if (option.description !== undefined) words.push(span(`  ${option.description}`, { color: "muted" }))
-        return text(words, { wrap: "clip", marker: span(`${chosen ? "› " : "  "}${index < 9 ? `${index + 1}. ` : "   "}`, chosen ? { color: "accent" } : {}) })
+        return text(words, {
+          wrap: "clip",
+          marker: span(
+            `${chosen ? "› " : "  "}${index < 9 ? `${index + 1}. ` : "   "}`,
+            chosen ? { color: "accent" } : {}
+          )
+        })
       }
       return {
         blocks: () => {

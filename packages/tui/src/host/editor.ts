@@ -114,4 +114,3 @@ export const makeEditor = (options: {
 
 /** A terminal sends a line break of a paste as a carriage return. */
 const sanitizeBreaks = (text: string): string => text.replace(/\r\n?/g, "\n")
-

@@ -6,22 +6,22 @@
  * Everything that a facet contributed runs guarded: a render function that throws becomes a line that names its plugin, a
  * command that fails becomes a notice. What a contribution runs belongs to the facet's scope and ends with it.
  */
+import type { Registration } from "@bezel/core/harness"
+import { causeMessage, type FacetScope, type Registered } from "@bezel/core/kernel"
 import { type KeyId, matchesKey } from "@earendil-works/pi-tui"
+import type { Terminal } from "@earendil-works/pi-tui"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Scope from "effect/Scope"
-import type { Registration } from "@bezel/core/harness"
-import { causeMessage, type FacetScope, type Registered } from "@bezel/core/kernel"
-import type { Terminal } from "@earendil-works/pi-tui"
 import { type Block, span, text } from "../block.ts"
+import { toolCard } from "../card.ts"
 import type { TerminalFacilities } from "../context.ts"
 import type { EditorHandle, EditorOptions, ScreenContent, Theme } from "../contributions.ts"
 import { type Layout, makeLayout } from "../layout.ts"
 import { darkTheme, lightTheme, makePainter, type Painter, terminalTheme } from "../paint.ts"
-import { toolCard } from "../card.ts"
 import { AskedByPerson, makeDialogs } from "./dialogs.ts"
 import { type HostEditor, makeEditor } from "./editor.ts"
 import { guarded, makeFrame } from "./frame.ts"
@@ -134,7 +134,9 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     const notify: TerminalFacilities["ui"]["notify"] = (message, level = "info") =>
       Effect.suspend(() => {
         const color = level === "info" ? "muted" : level
-        const notice: Notice = { block: text(span(message, { color }), { marker: span(level === "info" ? "· " : "! ", { color }) }) }
+        const notice: Notice = {
+          block: text(span(message, { color }), { marker: span(level === "info" ? "· " : "! ", { color }) })
+        }
         notices = [...notices.slice(1 - maxNotices), notice]
         changed()
         fork(Effect.andThen(
@@ -151,7 +153,9 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     const runOwned = (scope: Scope.Scope, what: string, effect: Effect.Effect<void, unknown>): Effect.Effect<void> =>
       effect.pipe(
         Effect.provideService(AskedByPerson, true),
-        Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : notify(`${what}: ${causeMessage(cause)}`, "error")),
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause) ? Effect.void : notify(`${what}: ${causeMessage(cause)}`, "error")
+        ),
         Effect.forkIn(scope),
         Effect.asVoid
       )
@@ -196,7 +200,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       for (const [key, command] of Object.entries(options.keybindings ?? {})) {
         if (pressed(sequence, key)) return runBound(key, command, "")
       }
-      for (const binding of [...registries.all("keybinding")].reverse()) {
+      for (const binding of registries.all("keybinding").toReversed()) {
         if (!pressed(sequence, binding.key)) continue
         if (!holds(binding)) continue
         return runBound(binding.key, binding.value.command, binding.value.argument ?? "")
@@ -208,8 +212,12 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     }
 
     const runBound = (key: string, command: string, argument: string): void => {
-      fork(Effect.flatMap(runCommand(command, argument), (found) =>
-        found ? Effect.void : notify(`${key} is bound to ${command}, which does not exist.`, "warning")))
+      fork(
+        Effect.flatMap(
+          runCommand(command, argument),
+          (found) => found ? Effect.void : notify(`${key} is bound to ${command}, which does not exist.`, "warning")
+        )
+      )
     }
 
     const holds = (binding: Visible<{ readonly when?: () => boolean }>): boolean => {
@@ -266,12 +274,15 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
           const scope = yield* Scope.fork(wanted.scope)
           const previous = screenScope
           screenScope = scope
-          yield* Scope.addFinalizer(scope, Effect.sync(() => {
-            if (screenScope !== scope) return
-            screenScope = null
-            screen = null
-            changed()
-          }))
+          yield* Scope.addFinalizer(
+            scope,
+            Effect.sync(() => {
+              if (screenScope !== scope) return
+              screenScope = null
+              screen = null
+              changed()
+            })
+          )
           const content = yield* Effect.exit(Scope.provide(wanted.value.open, scope))
           if (Exit.isFailure(content)) {
             screenScope = previous
@@ -304,7 +315,13 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
             const back = Effect.sync(() => {
               if (editor.text() === "") editor.setText(submitted)
             })
-            fork(runOwned(scope, "Not sent", Effect.suspend(() => given.onSubmit(submitted)).pipe(Effect.onError(() => back))))
+            fork(
+              runOwned(
+                scope,
+                "Not sent",
+                Effect.suspend(() => given.onSubmit(submitted)).pipe(Effect.onError(() => back))
+              )
+            )
           },
           changed
         })
@@ -312,7 +329,12 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
         return editor
       })
 
-    const openOverlay = (title: string, body: () => ReadonlyArray<Block>, closeKeys: ReadonlyArray<string>, plugin: string) =>
+    const openOverlay = (
+      title: string,
+      body: () => ReadonlyArray<Block>,
+      closeKeys: ReadonlyArray<string>,
+      plugin: string
+    ) =>
       Effect.gen(function*() {
         const closed = yield* Deferred.make<void>()
         const overlay: Overlay = {
@@ -332,7 +354,8 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       })
 
     const facilities: TerminalHost["facilities"] = ({ entry, register, scope }) => {
-      const add = (item: TerminalItem): Effect.Effect<Registration> => Effect.map(register(item), (unregister) => ({ unregister }))
+      const add = (item: TerminalItem): Effect.Effect<Registration> =>
+        Effect.map(register(item), (unregister) => ({ unregister }))
       const list = <N extends RegistryName>(name: N) => Effect.sync(() => registries.list(name))
       return {
         ui: {
@@ -340,7 +363,8 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
           input: dialogs.input,
           confirm: dialogs.confirm,
           notify,
-          overlay: (given) => openOverlay(given.title, given.body, [...(given.closeKeys ?? ["escape"]), "ctrl+c"], entry.id),
+          overlay: (given) =>
+            openOverlay(given.title, given.body, [...(given.closeKeys ?? ["escape"]), "ctrl+c"], entry.id),
           editor: (given) => makeFacetEditor(scope, given),
           focus: Effect.sync(() => {
             for (const overlay of overlays) overlay.close()
@@ -356,7 +380,9 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
         },
         keybindings: {
           bind: (key, value) => add({ terminal: "keybinding", key, value, scope }),
-          list: Effect.sync(() => registries.all("keybinding").map(({ key, plugin, value }) => ({ key, plugin, binding: value })))
+          list: Effect.sync(() =>
+            registries.all("keybinding").map(({ key, plugin, value }) => ({ key, plugin, binding: value }))
+          )
         },
         toolRenderers: {
           register: (key, value) => add({ terminal: "toolRenderer", key, value, scope }),

@@ -32,9 +32,12 @@ export interface FrameParts {
 
 /** What stands for a contribution whose code failed. */
 export const faultBlock = (plugin: string, what: string, error: unknown): Block =>
-  text(span(`${plugin}: ${what} failed: ${error instanceof Error ? error.message : String(error)}`, { color: "error" }), {
-    wrap: "clip"
-  })
+  text(
+    span(`${plugin}: ${what} failed: ${error instanceof Error ? error.message : String(error)}`, { color: "error" }),
+    {
+      wrap: "clip"
+    }
+  )
 
 /** Runs a facet's render function; its failure becomes a block. */
 export const guarded = (

@@ -20,7 +20,8 @@ export interface InputTarget {
 }
 
 /** One sequence after another, as pi-tui splits them; `\r`, a printable character, or a whole escape sequence. */
-const isText = (sequence: string): boolean => sequence === "\r" || sequence === "\n" || sequence === "\t" || (sequence.codePointAt(0) ?? 0) >= 32
+const isText = (sequence: string): boolean =>
+  sequence === "\r" || sequence === "\n" || sequence === "\t" || (sequence.codePointAt(0) ?? 0) >= 32
 
 /**
  * Collects the sequences of one read, then hands them on. `nextTurn` runs its argument after the current read has been

@@ -25,7 +25,9 @@ export const makePanel = (title: string, body: () => ReadonlyArray<Block>, close
       last = Math.max(0, content.length - page)
       from = Math.min(from, last)
       const shown = content.slice(from, from + page)
-      const place = last === 0 ? [closing] : [span(`${from + 1}-${from + shown.length} of ${content.length} ↑↓ · `, { color: "muted" }), closing]
+      const place = last === 0
+        ? [closing]
+        : [span(`${from + 1}-${from + shown.length} of ${content.length} ↑↓ · `, { color: "muted" }), closing]
       return [
         ...layout.all([rule({ color: "accent" }), row(span(title, { bold: true }), place)], width),
         ...shown,

@@ -5,9 +5,18 @@
  * set, in manifest order, at each change. A registry is nothing but a view of the newest set, so there is no state of its
  * own that a removal could forget.
  */
-import type * as Scope from "effect/Scope"
 import type { Registered } from "@bezel/core/kernel"
-import type { Contributed, Command, EntryRenderer, Keybinding, Screen, SlotContent, Theme, ToolRenderer } from "../contributions.ts"
+import type * as Scope from "effect/Scope"
+import type {
+  Command,
+  Contributed,
+  EntryRenderer,
+  Keybinding,
+  Screen,
+  SlotContent,
+  Theme,
+  ToolRenderer
+} from "../contributions.ts"
 
 interface Values {
   readonly command: Command
@@ -61,7 +70,11 @@ const emptyTable = (): Table => ({
   theme: []
 })
 
-const place = <N extends RegistryName>(table: Table, item: Extract<TerminalItem, { readonly terminal: N }>, plugin: string): void => {
+const place = <N extends RegistryName>(
+  table: Table,
+  item: Extract<TerminalItem, { readonly terminal: N }>,
+  plugin: string
+): void => {
   const rows: Array<Visible<Values[N]>> = table[item.terminal as N]
   rows.push({ key: item.key, value: item.value as Values[N], plugin, scope: item.scope })
 }

@@ -23,7 +23,9 @@ export class BoundedScreen extends TuiMainScreen {
     // A container copies the rows of its children; the frame is the only one.
     const [only] = this.children
     const rows = this.children.length === 1 && only !== undefined ? only.render(width) : super.render(width)
-    if (this.#gone > 0 && (width !== this.#columns || this.terminal.rows !== this.#height || this.#changedAbove(rows))) this.#gone = 0
+    if (
+      this.#gone > 0 && (width !== this.#columns || this.terminal.rows !== this.#height || this.#changedAbove(rows))
+    ) this.#gone = 0
     this.#rows = rows
     this.#columns = width
     this.#height = this.terminal.rows

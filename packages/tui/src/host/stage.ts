@@ -8,7 +8,7 @@
 import { type Component, isKeyRelease, ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { makeInput, type InputTarget } from "./input.ts"
+import { type InputTarget, makeInput } from "./input.ts"
 import { BoundedScreen } from "./screen.ts"
 
 /** Why the terminal's owner was told to stop from outside. */

@@ -4,14 +4,14 @@
  * The host, the renderer and the input handling are the real ones; only the terminal is `@xterm/headless` instead of a
  * person's. Frames are timed by the wall clock, so run such a test without a test clock. Needs `@xterm/headless` installed.
  */
+import type { PresentationHalf, PresentationItem } from "@bezel/core/host"
+import type { HostFailed, PluginSource } from "@bezel/core/kernel"
 import type { Terminal } from "@earendil-works/pi-tui"
+import { StdinBuffer } from "@earendil-works/pi-tui"
 import xterm from "@xterm/headless"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import type { PresentationHalf, PresentationItem } from "@bezel/core/host"
-import type { HostFailed, PluginSource } from "@bezel/core/kernel"
-import { StdinBuffer } from "@earendil-works/pi-tui"
 import type { Block } from "../block.ts"
 import type { TuiContext } from "../context.ts"
 import type { TerminalEnd } from "../host/facilities.ts"
@@ -22,7 +22,9 @@ import { runTerminal } from "../run.ts"
 /** Blocks as rows of plain text, as a terminal of this width shows them. */
 export const renderBlocks = (blocks: ReadonlyArray<Block>, width = 80): ReadonlyArray<string> =>
   // eslint-disable-next-line no-control-regex
-  makeLayout(makePainter(terminalTheme, false)).all(blocks, width).map((row) => row.replace(/\x1b\[[0-9;]*m/g, "").trimEnd())
+  makeLayout(makePainter(terminalTheme, false)).all(blocks, width).map((row) =>
+    row.replace(/\x1b\[[0-9;]*m/g, "").trimEnd()
+  )
 
 /** A terminal in memory: what the host writes is on its screen, what is typed goes to the host. */
 export class MemoryTerminal implements Terminal {
@@ -82,7 +84,10 @@ export class MemoryTerminal implements Terminal {
   /** The screen and what has scrolled away, row by row. */
   lines(): ReadonlyArray<string> {
     const buffer = this.#screen.buffer.active
-    return Array.from({ length: buffer.length }, (_, index) => buffer.getLine(index)?.translateToString(true).trimEnd() ?? "")
+    return Array.from(
+      { length: buffer.length },
+      (_, index) => buffer.getLine(index)?.translateToString(true).trimEnd() ?? ""
+    )
   }
 
   text(): string {
@@ -159,7 +164,9 @@ export const testTerminal = <Item = PresentationItem>(options: {
           yield* shown
           const text = terminal.text()
           if (typeof wanted === "string" ? text.includes(wanted) : wanted.test(text)) return
-          if (performance.now() > deadline) return yield* Effect.die(new Error(`Not shown within 5 s: ${String(wanted)}\n${text}`))
+          if (performance.now() > deadline) {
+            return yield* Effect.die(new Error(`Not shown within 5 s: ${String(wanted)}\n${text}`))
+          }
           yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5)))
         }
       })
