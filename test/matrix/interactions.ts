@@ -2,7 +2,7 @@
 import type { ConnectionShape } from "@bezel/core/rpc"
 import { Interaction } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Logger } from "effect"
+import { Deferred, Effect, Exit, Fiber, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Confirm, Question, Secret } from "./contract.ts"
 import { eventually, makeHost, recordSpans, type TransportUnderTest } from "./harness.ts"
@@ -111,6 +111,43 @@ export const interactions = (transport: TransportUnderTest) => {
       expect(outcome.pollUnsafe()).toBeUndefined()
       yield* Fiber.interrupt(outcome)
     }).pipe(Effect.provide(Logger.layer([]))))
+
+  it.effect("a handler that goes away while its dialog is open closes it and hands the request on", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const client = yield* host.client
+      yield* client.select("one")
+      let open = 0
+      const scope = yield* Scope.make()
+      yield* Scope.provide(
+        client.interactions.handle(Confirm, () => {
+          open++
+          return Effect.onInterrupt(Effect.never, () =>
+            Effect.sync(() => {
+              open--
+            }))
+        }),
+        scope
+      )
+      const outcome = yield* Effect.forkChild(host.broker.request(Confirm, { action: "rm" }, ask))
+      yield* eventually(() => open === 1)
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* Fiber.join(outcome)).toEqual({ type: "unattended" })
+      yield* eventually(() => open === 0)
+    }))
+
+  it.effect("another handler that comes or goes leaves open dialogs alone", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const client = yield* host.client
+      const somebody = yield* person(client)
+      const outcome = yield* Effect.forkChild(host.broker.request(Question, { question: "still" }, ask))
+      yield* eventually(() => somebody.asked() === 1)
+      yield* Effect.scoped(client.interactions.handle(Confirm, () => Effect.succeed("no")))
+      yield* Deferred.succeed(somebody.reply, { answer: "here" })
+      expect(yield* Fiber.join(outcome)).toMatchObject({ response: { answer: "here" } })
+      expect([somebody.asked(), somebody.closed()]).toEqual([1, 0])
+    }))
 
   it.effect("a person who refuses settles the request as declined", () =>
     Effect.gen(function*() {

@@ -2,6 +2,7 @@
 import { loopback } from "@bezel/core/rpc"
 import { describe } from "@effect/vitest"
 import { calls } from "./calls.ts"
+import { chained } from "./chained.ts"
 import type { TransportUnderTest } from "./harness.ts"
 import { keyed, sessions } from "./instances.ts"
 import { interactions } from "./interactions.ts"
@@ -17,5 +18,6 @@ for (const transport of transports) {
     describe("sessions", () => sessions(transport))
     describe("keyed instances", () => keyed(transport))
     describe("interactions", () => interactions(transport))
+    describe("chained hosts", () => chained(transport))
   })
 }
