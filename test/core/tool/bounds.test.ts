@@ -1,11 +1,25 @@
+import type { OutputBounds, ToolContent } from "@bezel/core/tool"
+import {
+  boundResult,
+  headOf,
+  looksBinary,
+  makeCollector,
+  MAX_DETAILS,
+  MAX_FILE_BYTES,
+  sizeOf,
+  tailOf,
+  toolResult
+} from "@bezel/core/tool"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "fast-check"
-import type { OutputBounds, ToolContent } from "@bezel/core/tool"
-import { boundResult, headOf, looksBinary, makeCollector, MAX_DETAILS, MAX_FILE_BYTES, sizeOf, tailOf, toolResult } from "@bezel/core/tool"
 import { fakeCall } from "./fake-call.ts"
 
-const collect = (chunks: ReadonlyArray<string | Uint8Array>, bounds: Partial<OutputBounds> = {}, artifactBytes?: number) =>
+const collect = (
+  chunks: ReadonlyArray<string | Uint8Array>,
+  bounds: Partial<OutputBounds> = {},
+  artifactBytes?: number
+) =>
   Effect.gen(function*() {
     const fake = fakeCall(artifactBytes === undefined ? {} : { artifactBytes })
     const collector = makeCollector({
@@ -16,7 +30,8 @@ const collect = (chunks: ReadonlyArray<string | Uint8Array>, bounds: Partial<Out
     return { output: yield* collector.finish, saved: fake.artifacts.get("/artifacts/out.txt") ?? null, fake }
   })
 
-const lines = (count: number, from = 1) => Array.from({ length: count }, (_, index) => `line ${index + from}\n`).join("")
+const lines = (count: number, from = 1) =>
+  Array.from({ length: count }, (_, index) => `line ${index + from}\n`).join("")
 
 describe("collected output", () => {
   it.effect("is whole and saves nothing while it fits", () =>
@@ -39,12 +54,15 @@ describe("collected output", () => {
       expect(saved?.toString()).toBe(all)
     }))
 
-  it.effect.each([["head", "line 1\n", "line 9999\n"], ["tail", "line 10000\n", "line 2\n"]] as const)("keeps the %s alone when told to", ([keep, kept, gone]) =>
-    Effect.gen(function*() {
-      const { output } = yield* collect([lines(10_000)], { keep })
-      expect(output.text).toContain(kept)
-      expect(output.text).not.toContain(gone)
-    }))
+  it.effect.each([["head", "line 1\n", "line 9999\n"], ["tail", "line 10000\n", "line 2\n"]] as const)(
+    "keeps the %s alone when told to",
+    ([keep, kept, gone]) =>
+      Effect.gen(function*() {
+        const { output } = yield* collect([lines(10_000)], { keep })
+        expect(output.text).toContain(kept)
+        expect(output.text).not.toContain(gone)
+      })
+  )
 
   it.effect("cuts one line of 5 MB between characters", () =>
     Effect.gen(function*() {
@@ -75,7 +93,10 @@ describe("collected output", () => {
 
   it.effect("goes on when the file cannot be opened", () =>
     Effect.gen(function*() {
-      const collector = makeCollector({ bounds: { maxBytes: 4_096, maxLines: 100, keep: "head" }, artifact: Effect.die("disk full") })
+      const collector = makeCollector({
+        bounds: { maxBytes: 4_096, maxLines: 100, keep: "head" },
+        artifact: Effect.die("disk full")
+      })
       yield* collector.write("x".repeat(10_000))
       yield* collector.write("y".repeat(10_000))
       const output = yield* collector.finish
@@ -99,27 +120,30 @@ describe("collected output", () => {
 
   it.effect("is the same however it is cut into chunks, and never tears a character", () =>
     Effect.promise(() =>
-      FastCheck.assert(FastCheck.asyncProperty(
-        FastCheck.string({ unit: "binary", minLength: 0, maxLength: 600 }).filter((text) => !text.includes("\u0000")),
-        FastCheck.array(FastCheck.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 10 }),
-        FastCheck.constantFrom("head", "tail", "both" as const),
-        async (text, sizes, keep) => {
-          const bytes = Buffer.from(text.repeat(5))
-          const chunks: Array<Buffer> = []
-          for (let from = 0, index = 0; from < bytes.length; index++) {
-            const size = sizes[index % sizes.length] ?? 1
-            chunks.push(bytes.subarray(from, from + size))
-            from += size
+      FastCheck.assert(
+        FastCheck.asyncProperty(
+          FastCheck.string({ unit: "binary", minLength: 0, maxLength: 600 }).filter((text) => !text.includes("\u0000")),
+          FastCheck.array(FastCheck.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 10 }),
+          FastCheck.constantFrom("head", "tail", "both" as const),
+          async (text, sizes, keep) => {
+            const bytes = Buffer.from(text.repeat(5))
+            const chunks: Array<Buffer> = []
+            for (let from = 0, index = 0; from < bytes.length; index++) {
+              const size = sizes[index % sizes.length] ?? 1
+              chunks.push(bytes.subarray(from, from + size))
+              from += size
+            }
+            const bounds = { maxBytes: 800, maxLines: 20, keep } as const
+            const whole = await Effect.runPromise(collect([bytes], bounds))
+            const parts = await Effect.runPromise(collect(chunks, bounds))
+            // Where the saving starts may differ, what is shown and saved may not.
+            expect(parts.output.text).toBe(whole.output.text)
+            expect(parts.saved?.equals(bytes) ?? true).toBe(true)
+            if (!bytes.toString().includes("\ufffd")) expect(parts.output.text).not.toContain("\ufffd")
           }
-          const bounds = { maxBytes: 800, maxLines: 20, keep } as const
-          const whole = await Effect.runPromise(collect([bytes], bounds))
-          const parts = await Effect.runPromise(collect(chunks, bounds))
-          // Where the saving starts may differ, what is shown and saved may not.
-          expect(parts.output.text).toBe(whole.output.text)
-          expect(parts.saved?.equals(bytes) ?? true).toBe(true)
-          if (!bytes.toString().includes("\ufffd")) expect(parts.output.text).not.toContain("\ufffd")
-        }
-      ), { numRuns: 150 })
+        ),
+        { numRuns: 150 }
+      )
     ))
 })
 
@@ -154,7 +178,11 @@ describe("the bounds of a result", () => {
   const bound = (content: ReadonlyArray<ToolContent>, details: string | null = null) =>
     Effect.gen(function*() {
       const fake = fakeCall()
-      const result = yield* boundResult({ content, isError: false, details, control: {} }, { bounds: null, textBounded: false, call: fake.call })
+      const result = yield* boundResult({ content, isError: false, details, control: {} }, {
+        bounds: null,
+        textBounded: false,
+        call: fake.call
+      })
       return { result, fake }
     })
 
@@ -167,7 +195,10 @@ describe("the bounds of a result", () => {
   it.effect("count all texts of a result together and leave files beside them", () =>
     Effect.gen(function*() {
       const image = { type: "file", mediaType: "image/png", data: "aGk=" } as const
-      const { fake, result } = yield* bound([{ type: "text", text: lines(1_500) }, image, { type: "text", text: lines(1_500, 1_501) }])
+      const { fake, result } = yield* bound([{ type: "text", text: lines(1_500) }, image, {
+        type: "text",
+        text: lines(1_500, 1_501)
+      }])
       expect(result.content.map((part) => part.type)).toEqual(["text", "file"])
       expect(fake.artifacts.get("/artifacts/call-1-tool.txt")?.toString()).toContain("line 1500\n\nline 1501\n")
     }))

@@ -1,12 +1,12 @@
+import { Location } from "@bezel/core/location"
+import type { Materialization, ToolDraft } from "@bezel/core/tool"
+import { makeToolRegistry, tool, ToolRegistry } from "@bezel/core/tool"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
-import { Location } from "@bezel/core/location"
-import type { Materialization, ToolDraft } from "@bezel/core/tool"
-import { makeToolRegistry, tool, ToolRegistry } from "@bezel/core/tool"
 import { fakeCall } from "./fake-call.ts"
 
 const everything = { enabled: {}, denied: [] }
@@ -68,7 +68,7 @@ describe("contributing tools", () => {
       expect((yield* registry.list).map((one) => one.name)).toEqual(["read"])
       expect(faults).toHaveLength(1)
       expect(faults[0]).toContain("bad")
-      expect(faults[0]).toContain("there is no tool \"web_fetch\" to wrap; there are: extra, read")
+      expect(faults[0]).toContain('there is no tool "web_fetch" to wrap; there are: extra, read')
     }))
 
   it.effect("a second tool of a name replaces the first with its wraps, and the list tells", () =>
@@ -103,7 +103,7 @@ describe("contributing tools", () => {
     ["65 characters", "x".repeat(65)],
     ["a name that every object has", "constructor"],
     ["the name of the prototype", "__proto__"]
-  ])("%s is no tool name", ([_, name]) =>
+  ])("%s is no tool name", ([, name]) =>
     Effect.gen(function*() {
       const registry = yield* makeToolRegistry()
       yield* registry.transform(plugin("bad", 0), (draft) => draft.set(name ?? "", saying("x")))
@@ -114,8 +114,11 @@ describe("contributing tools", () => {
   it.effect("a tool whose arguments are no object takes out its transform", () =>
     Effect.gen(function*() {
       const registry = yield* makeToolRegistry()
-      yield* registry.transform(plugin("bad", 0), (draft) => draft.set("x", tool({ description: "", input: Schema.String, execute: () => Effect.void })))
-      expect((yield* registry.faults)[0]?.message).toContain("tool \"x\" cannot be offered to a model, its input schema does not describe an object")
+      yield* registry.transform(plugin("bad", 0), (draft) =>
+        draft.set("x", tool({ description: "", input: Schema.String, execute: () => Effect.void })))
+      expect((yield* registry.faults)[0]?.message).toContain(
+        'tool "x" cannot be offered to a model, its input schema does not describe an object'
+      )
     }))
 
   it.effect("the same manifest gives the same definitions and declarations, byte for byte", () =>
@@ -123,11 +126,14 @@ describe("contributing tools", () => {
       const change = (draft: ToolDraft) => {
         draft.set("zeta", saying("z"))
         draft.set("Alpha", saying("A"))
-        draft.set("alpha", tool({
-          description: "a",
-          input: Schema.Struct({ path: Schema.String, depth: Schema.optionalKey(Schema.Int) }),
-          execute: () => Effect.void
-        }))
+        draft.set(
+          "alpha",
+          tool({
+            description: "a",
+            input: Schema.Struct({ path: Schema.String, depth: Schema.optionalKey(Schema.Int) }),
+            execute: () => Effect.void
+          })
+        )
       }
       const first = yield* makeToolRegistry()
       yield* first.transform(plugin("a", 0), change)
@@ -164,17 +170,27 @@ describe("what a model is told of arguments", () => {
       class Place extends Schema.Class<Place>("Place")({ line: Schema.Int }) {}
       const registry = yield* makeToolRegistry()
       yield* registry.transform(plugin("a", 0), (draft) =>
-        draft.set("go", tool({
-          description: "goes",
-          input: Schema.Struct({ to: Place, via: Schema.optionalKey(Schema.Array(Place)), how: Schema.Literals(["fast", "slow"]) }),
-          execute: () => Effect.void
-        })))
+        draft.set(
+          "go",
+          tool({
+            description: "goes",
+            input: Schema.Struct({
+              to: Place,
+              via: Schema.optionalKey(Schema.Array(Place)),
+              how: Schema.Literals(["fast", "slow"])
+            }),
+            execute: () => Effect.void
+          })
+        ))
       const [definition] = (yield* registry.materialize(everything)).definitions
       expect(definition?.inputSchema).toMatchObject({
         type: "object",
         required: ["to", "how"],
         additionalProperties: false,
-        properties: { to: { type: "object", properties: { line: { type: "integer" } } }, how: { enum: ["fast", "slow"] } }
+        properties: {
+          to: { type: "object", properties: { line: { type: "integer" } } },
+          how: { enum: ["fast", "slow"] }
+        }
       })
       expect(JSON.stringify(definition)).not.toContain("$ref")
     }))
@@ -195,16 +211,19 @@ describe("accepting a call", () => {
     const registry = yield* makeToolRegistry()
     yield* registry.transform(plugin("a", 0), (draft) => {
       for (const name of ["search", "read", "bash"]) {
-        draft.set(name, tool({
-          description: name,
-          input: Schema.Struct({
-            path: Schema.String,
-            limit: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
-            mode: Schema.optionalKey(Schema.Literals(["fast", "slow"]))
-          }),
-          permission: ({ path }) => ({ access: name, subjects: [path] }),
-          execute: () => Effect.void
-        }))
+        draft.set(
+          name,
+          tool({
+            description: name,
+            input: Schema.Struct({
+              path: Schema.String,
+              limit: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
+              mode: Schema.optionalKey(Schema.Literals(["fast", "slow"]))
+            }),
+            permission: ({ path }) => ({ access: name, subjects: [path] }),
+            execute: () => Effect.void
+          })
+        )
       }
     })
     return { registry, offer: yield* registry.materialize({ enabled: { search: true }, denied: ["bash"] }) }
@@ -220,7 +239,7 @@ describe("accepting a call", () => {
     Effect.gen(function*() {
       expect(yield* refusal("Reed", {})).toEqual({
         code: "unknown_tool",
-        message: "There is no tool \"Reed\". Did you mean \"read\"? Available tools: read, search."
+        message: 'There is no tool "Reed". Did you mean "read"? Available tools: read, search.'
       })
     }))
 
@@ -230,7 +249,7 @@ describe("accepting a call", () => {
       expect(made.definitions.map(({ name }) => name)).toEqual(["read", "search"])
       expect(yield* refusal("bash", { path: "x" })).toEqual({
         code: "not_offered",
-        message: "The tool \"bash\" is not available here. Available tools: read, search."
+        message: 'The tool "bash" is not available here. Available tools: read, search.'
       })
     }))
 
@@ -247,9 +266,9 @@ describe("accepting a call", () => {
       expect(refused?.code).toBe("invalid_arguments")
       expect(refused?.message).toContain("path: expected string, got 3")
       expect(refused?.message).toContain("limit: expected a value greater than or equal to 1, got 0")
-      expect(refused?.message).toContain("mode: expected \"fast\" | \"slow\", got \"quick\"")
+      expect(refused?.message).toContain('mode: expected "fast" | "slow", got "quick"')
       expect(refused?.message).toContain("ofset: there is no such parameter")
-      expect(refused?.message).toContain("Its parameters are: path: string, limit?: integer, mode?: \"fast\" | \"slow\".")
+      expect(refused?.message).toContain('Its parameters are: path: string, limit?: integer, mode?: "fast" | "slow".')
     }))
 
   it.effect("a missing argument is named", () =>
@@ -257,16 +276,21 @@ describe("accepting a call", () => {
       expect((yield* refusal("read", {}))?.message).toContain("path: is required")
     }))
 
-  it.effect.each([[null], ["text"], [[1]], [7]])("arguments that are no object are refused: %j", ([args]) =>
-    Effect.gen(function*() {
-      expect((yield* refusal("read", args ?? null))?.message).toContain("must be a JSON object")
-    }))
+  it.effect.each([[null], ["text"], [[1]], [7]])(
+    "arguments that are no object are refused: %j",
+    ([args]) =>
+      Effect.gen(function*() {
+        expect((yield* refusal("read", args ?? null))?.message).toContain("must be a JSON object")
+      })
+  )
 
   it.effect("null for an optional argument is the same as leaving it out", () =>
     Effect.gen(function*() {
       const { offer: made } = yield* offer
       const answer = made.accept("read", { path: "x", limit: null, mode: null })
-      expect(answer).toMatchObject({ accepted: { args: { path: "x" }, permission: { access: "read", subjects: ["x"] } } })
+      expect(answer).toMatchObject({
+        accepted: { args: { path: "x" }, permission: { access: "read", subjects: ["x"] } }
+      })
     }))
 
   it.effect("a thousand levels of nesting are refused like any other wrong argument", () =>
@@ -279,14 +303,17 @@ describe("accepting a call", () => {
     Effect.gen(function*() {
       const registry = yield* makeToolRegistry()
       yield* registry.transform(plugin("a", 0), (draft) =>
-        draft.set("x", tool({
-          description: "",
-          input: Schema.Struct({}),
-          permission: () => {
-            throw new Error("no idea")
-          },
-          execute: () => Effect.void
-        })))
+        draft.set(
+          "x",
+          tool({
+            description: "",
+            input: Schema.Struct({}),
+            permission: () => {
+              throw new Error("no idea")
+            },
+            execute: () => Effect.void
+          })
+        ))
       const answer = (yield* registry.materialize(everything)).accept("x", {})
       expect(answer).toMatchObject({ refused: { code: "invalid_arguments" } })
     }))
@@ -318,21 +345,33 @@ describe("a materialization", () => {
       expect(offer.fresh(answer.accepted)?.message).toContain("has been removed")
     }))
 
-  it.effect.each([
-    { what: "plugin", owner: { plugin: "other", version: "1" }, description: "same", replay: "never" },
-    { what: "version", owner: { plugin: "a", version: "2" }, description: "same", replay: "never" },
-    { what: "description", owner: { plugin: "a", version: "1" }, description: "changed", replay: "never" },
-    { what: "replay", owner: { plugin: "a", version: "1" }, description: "same", replay: "safe" }
-  ] as const)("another $what is another declaration", ({ description, owner, replay }) =>
+  it.effect.each(
+    [
+      { what: "plugin", owner: { plugin: "other", version: "1" }, description: "same", replay: "never" },
+      { what: "version", owner: { plugin: "a", version: "2" }, description: "same", replay: "never" },
+      { what: "description", owner: { plugin: "a", version: "1" }, description: "changed", replay: "never" },
+      { what: "replay", owner: { plugin: "a", version: "1" }, description: "same", replay: "safe" }
+    ] as const
+  )("another $what is another declaration", ({ description, owner, replay }) =>
     Effect.gen(function*() {
       const made = (by: { plugin: string; version: string }, text: string, replay: "safe" | "never") =>
         Effect.gen(function*() {
           const registry = yield* makeToolRegistry()
           yield* registry.transform({ ...by, order: 0 }, (draft) =>
-            draft.set("x", tool({ description: text, input: Schema.Struct({}), replay, execute: () => Effect.void })))
+            draft.set(
+              "x",
+              tool({
+                description: text,
+                input: Schema.Struct({}),
+                replay,
+                execute: () => Effect.void
+              })
+            ))
           const answer = (yield* registry.materialize(everything)).accept("x", {})
           return "accepted" in answer ? answer.accepted.declaration.hash : ""
         })
-      expect(yield* made(owner, description, replay)).not.toBe(yield* made({ plugin: "a", version: "1" }, "same", "never"))
+      expect(yield* made(owner, description, replay)).not.toBe(
+        yield* made({ plugin: "a", version: "1" }, "same", "never")
+      )
     }))
 })

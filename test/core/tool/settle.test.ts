@@ -1,3 +1,5 @@
+import type { SettleOptions, Tool, ToolOptions, ToolResult } from "@bezel/core/tool"
+import { makeToolRegistry, tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -5,8 +7,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import type { SettleOptions, Tool, ToolOptions, ToolResult } from "@bezel/core/tool"
-import { makeToolRegistry, tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import type { FakeCall } from "./fake-call.ts"
 import { fakeCall } from "./fake-call.ts"
 
@@ -23,7 +23,8 @@ const settle = (made: Tool, fake: FakeCall = fakeCall(), afterTool: SettleOption
 const make = <O = never>(execute: ToolOptions<{}, O>["execute"], more: Partial<ToolOptions<{}, O>> = {}) =>
   tool<{}, O>({ description: "", input: Schema.Struct({}), execute, ...more })
 
-const text = (result: ToolResult) => result.content.map((part) => part.type === "text" ? part.text : `<${part.mediaType}>`).join("|")
+const text = (result: ToolResult) =>
+  result.content.map((part) => part.type === "text" ? part.text : `<${part.mediaType}>`).join("|")
 
 describe("the result of a tool", () => {
   it.effect("is the text that it returns", () =>
@@ -56,13 +57,22 @@ describe("the result of a tool", () => {
 
   it.effect("carries control and details of its own", () =>
     Effect.gen(function*() {
-      const result = yield* settle(make(() => Effect.succeed(toolResult({ content: "bye", details: [1], control: { terminate: true } }))))
-      expect(result).toEqual({ content: [{ type: "text", text: "bye" }], isError: false, details: [1], control: { terminate: true } })
+      const result = yield* settle(
+        make(() => Effect.succeed(toolResult({ content: "bye", details: [1], control: { terminate: true } })))
+      )
+      expect(result).toEqual({
+        content: [{ type: "text", text: "bye" }],
+        isError: false,
+        details: [1],
+        control: { terminate: true }
+      })
     }))
 
   it.effect("is what it streamed when it returns nothing", () =>
     Effect.gen(function*() {
-      const result = yield* settle(make((_, call) => Effect.andThen(call.stream("one\n"), call.stream(Buffer.from("two\n")))))
+      const result = yield* settle(
+        make((_, call) => Effect.andThen(call.stream("one\n"), call.stream(Buffer.from("two\n"))))
+      )
       expect(text(result)).toBe("one\ntwo\n")
     }))
 
@@ -70,18 +80,28 @@ describe("the result of a tool", () => {
     Effect.gen(function*() {
       expect(text(yield* settle(make(() => Effect.void)))).toBe("(no output)")
       expect(text(yield* settle(make(() => Effect.succeed(""))))).toBe("(no output)")
-      expect(text(yield* settle(make(() => Effect.succeed(toolResult({ content: [{ type: "text", text: "" }] })))))).toBe("(no output)")
+      expect(text(yield* settle(make(() => Effect.succeed(toolResult({ content: [{ type: "text", text: "" }] }))))))
+        .toBe("(no output)")
     }))
 
   it.effect("is an error with the tool's own words when it fails on purpose", () =>
     Effect.gen(function*() {
-      const result = yield* settle(make(() => Effect.fail(new ToolFailure({ message: "no such page", details: { status: 404 } }))))
-      expect(result).toEqual({ content: [{ type: "text", text: "no such page" }], isError: true, details: { status: 404 }, control: {} })
+      const result = yield* settle(
+        make(() => Effect.fail(new ToolFailure({ message: "no such page", details: { status: 404 } })))
+      )
+      expect(result).toEqual({
+        content: [{ type: "text", text: "no such page" }],
+        isError: true,
+        details: { status: 404 },
+        control: {}
+      })
     }))
 
   it.effect("keeps what was streamed before a failure", () =>
     Effect.gen(function*() {
-      const result = yield* settle(make((_, call) => Effect.andThen(call.stream("half"), Effect.fail({ message: "broke" }))))
+      const result = yield* settle(
+        make((_, call) => Effect.andThen(call.stream("half"), Effect.fail({ message: "broke" })))
+      )
       expect(text(result)).toBe("broke|half")
       expect(result.isError).toBe(true)
     }))
@@ -91,7 +111,7 @@ describe("the result of a tool", () => {
       throw new Error("x is undefined\n  at secret.ts:1")
     }],
     ["a dying effect", () => Effect.die(new Error("x is undefined"))]
-  ])("is one plain sentence for %s", ([_, execute]) =>
+  ])("is one plain sentence for %s", ([, execute]) =>
     Effect.gen(function*() {
       const result = yield* settle(make(execute as () => Effect.Effect<never>))
       expect(result.isError).toBe(true)
@@ -139,7 +159,9 @@ describe("a call that was allowed", () => {
     Effect.gen(function*() {
       let target = "/work/link/a"
       let ran = 0
-      const made = make(() => Effect.sync(() => String(ran++)), { permission: () => ({ access: "write", subjects: [target] }) })
+      const made = make(() => Effect.sync(() => String(ran++)), {
+        permission: () => ({ access: "write", subjects: [target] })
+      })
       const registry = yield* makeToolRegistry()
       yield* registry.transform({ plugin: "test", version: "1", order: 0 }, (draft) => draft.set("tool", made))
       const offer = yield* registry.materialize({ enabled: {}, denied: [] })
@@ -165,7 +187,8 @@ describe("interrupting a call", () => {
           Effect.andThen(Deferred.succeed(started, undefined)),
           Effect.andThen(Effect.never),
           Effect.onInterrupt(() => Effect.sync(() => ended++))
-        ))
+        )
+      )
       const fiber = yield* Effect.forkChild(settle(made, fake, (result) => Effect.sync(() => (after++, result))))
       yield* Deferred.await(started)
       yield* Fiber.interrupt(fiber)
@@ -210,7 +233,8 @@ describe("what watchers see", () => {
             yield* call.progress({ index })
             yield* Effect.sleep(1)
           }
-        }))
+        })
+      )
       const fiber = yield* Effect.forkChild(settle(made, fake))
       yield* TestClock.adjust(1_000)
       yield* Fiber.join(fiber)
@@ -228,7 +252,8 @@ describe("what watchers see", () => {
         Effect.gen(function*() {
           yield* call.stream("first ")
           for (let index = 0; index < 100; index++) yield* call.stream(Buffer.from("日本語€".repeat(3_000)))
-        }))
+        })
+      )
       yield* settle(made, fake)
       const all = fake.streamed.join("")
       expect(all.length).toBeLessThan(40_000)

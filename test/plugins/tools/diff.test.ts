@@ -43,11 +43,16 @@ describe("a unified diff", () => {
   })
 
   it("turns the one text into the other, whatever they are", () => {
-    const text = FastCheck.array(FastCheck.constantFrom("a\n", "b\n", "c\n", "\n", "d"), { maxLength: 30 }).map((parts) => parts.join(""))
-    FastCheck.assert(FastCheck.property(text, text, (before, after) => {
-      const diff = unifiedDiff("f", before, after)
-      expect(diff === null ? before : apply(before, diff)).toBe(after)
-    }), { numRuns: 500 })
+    const text = FastCheck.array(FastCheck.constantFrom("a\n", "b\n", "c\n", "\n", "d"), { maxLength: 30 }).map((
+      parts
+    ) => parts.join(""))
+    FastCheck.assert(
+      FastCheck.property(text, text, (before, after) => {
+        const diff = unifiedDiff("f", before, after)
+        expect(diff === null ? before : apply(before, diff)).toBe(after)
+      }),
+      { numRuns: 500 }
+    )
   })
 
   it("costs little for two long texts without a common line", () => {

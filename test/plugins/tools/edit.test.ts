@@ -27,16 +27,70 @@ describe("editing a file", () => {
     }))
 
   it.live.each([
-    { what: "CRLF lines", before: "foo\r\nbar\r\n", old: "foo\nbar\n", next: "foo\nmore\nbar\n", after: "foo\r\nmore\r\nbar\r\n" },
-    { what: "one line among CRLF lines", before: "a\r\nfoo\r\nb\r\n", old: "foo", next: "foo\nbar", after: "a\r\nfoo\r\nbar\r\nb\r\n" },
-    { what: "the LF part of a mixed file", before: "a\r\nb\nc\nd\r\n", old: "b\nc", next: "b\nx\nc", after: "a\r\nb\nx\nc\nd\r\n" },
-    { what: "the CRLF part of a mixed file", before: "a\nb\r\nc\r\nd\n", old: "b\nc", next: "b\nx\nc", after: "a\nb\r\nx\r\nc\r\nd\n" },
-    { what: "both endings in one place", before: "a\r\nb\nc", old: "a\nb\nc", next: "A\nB\nC\nD", after: "A\r\nB\nC\nD" },
-    { what: "the last line, unfinished, of a CRLF file", before: "a\r\nb", old: "b", next: "b\nc", after: "a\r\nb\r\nc" },
+    {
+      what: "CRLF lines",
+      before: "foo\r\nbar\r\n",
+      old: "foo\nbar\n",
+      next: "foo\nmore\nbar\n",
+      after: "foo\r\nmore\r\nbar\r\n"
+    },
+    {
+      what: "one line among CRLF lines",
+      before: "a\r\nfoo\r\nb\r\n",
+      old: "foo",
+      next: "foo\nbar",
+      after: "a\r\nfoo\r\nbar\r\nb\r\n"
+    },
+    {
+      what: "the LF part of a mixed file",
+      before: "a\r\nb\nc\nd\r\n",
+      old: "b\nc",
+      next: "b\nx\nc",
+      after: "a\r\nb\nx\nc\nd\r\n"
+    },
+    {
+      what: "the CRLF part of a mixed file",
+      before: "a\nb\r\nc\r\nd\n",
+      old: "b\nc",
+      next: "b\nx\nc",
+      after: "a\nb\r\nx\r\nc\r\nd\n"
+    },
+    {
+      what: "both endings in one place",
+      before: "a\r\nb\nc",
+      old: "a\nb\nc",
+      next: "A\nB\nC\nD",
+      after: "A\r\nB\nC\nD"
+    },
+    {
+      what: "the last line, unfinished, of a CRLF file",
+      before: "a\r\nb",
+      old: "b",
+      next: "b\nc",
+      after: "a\r\nb\r\nc"
+    },
     { what: "LF lines given with CRLF text", before: "a\nb\n", old: "a\r\nb", next: "a\r\nc", after: "a\nc\n" },
-    { what: "a file with a byte order mark", before: "\ufefffoo\nbar\n", old: "foo", next: "FOO", after: "\ufeffFOO\nbar\n" },
-    { what: "special characters of expressions", before: "f(x) = $1.*[a]\\d\n", old: "f(x) = $1.*[a]\\d", next: "$&$1$`", after: "$&$1$`\n" },
-    { what: "line separators that are no line ends", before: "a\u2028b\u0085c\n", old: "b\u0085", next: "€", after: "a\u2028€c\n" },
+    {
+      what: "a file with a byte order mark",
+      before: "\ufefffoo\nbar\n",
+      old: "foo",
+      next: "FOO",
+      after: "\ufeffFOO\nbar\n"
+    },
+    {
+      what: "special characters of expressions",
+      before: "f(x) = $1.*[a]\\d\n",
+      old: "f(x) = $1.*[a]\\d",
+      next: "$&$1$`",
+      after: "$&$1$`\n"
+    },
+    {
+      what: "line separators that are no line ends",
+      before: "a\u2028b\u0085c\n",
+      old: "b\u0085",
+      next: "€",
+      after: "a\u2028€c\n"
+    },
     { what: "text removed with its line", before: "a\r\nb\r\nc\r\n", old: "b\n", next: "", after: "a\r\nc\r\n" }
   ])("keeps every byte outside of $what", ({ after, before, next, old }) =>
     Effect.gen(function*() {
@@ -45,8 +99,18 @@ describe("editing a file", () => {
 
   it.live("keeps bytes that are no UTF-8", () =>
     Effect.gen(function*() {
-      const before = Buffer.concat([Buffer.from("na"), Buffer.from([0xef]), Buffer.from("ve\nfoo\n"), Buffer.from([0xff, 0xfe])])
-      const after = Buffer.concat([Buffer.from("na"), Buffer.from([0xef]), Buffer.from("ve\nbär\n"), Buffer.from([0xff, 0xfe])])
+      const before = Buffer.concat([
+        Buffer.from("na"),
+        Buffer.from([0xef]),
+        Buffer.from("ve\nfoo\n"),
+        Buffer.from([0xff, 0xfe])
+      ])
+      const after = Buffer.concat([
+        Buffer.from("na"),
+        Buffer.from([0xef]),
+        Buffer.from("ve\nbär\n"),
+        Buffer.from([0xff, 0xfe])
+      ])
       expect((yield* edited(before, "foo", "bär")).equals(after)).toBe(true)
     }))
 
@@ -66,20 +130,26 @@ describe("editing a file", () => {
     Effect.gen(function*() {
       const place = yield* workspace()
       yield* place.write("f.txt", "\tif (a)  {\n\t}\n")
-      expect(yield* place.bad("edit", { path: "f.txt", oldText: "  if (a) {", newText: "x" })).toContain("Line 1 differs from it only in white space.")
+      expect(yield* place.bad("edit", { path: "f.txt", oldText: "  if (a) {", newText: "x" })).toContain(
+        "Line 1 differs from it only in white space."
+      )
       expect(yield* place.bad("edit", { path: "f.txt", oldText: "nothing like it", newText: "x" })).toBe(
         "oldText is not in f.txt. Read the file and copy the text exactly, without line numbers."
       )
       expect(yield* place.bad("edit", { path: "f.txt", oldText: "", newText: "x" })).toContain("oldText is empty")
       expect(yield* place.bad("edit", { path: "f.txt", oldText: "if", newText: "if" })).toContain("Nothing changed")
-      expect(yield* place.bad("edit", { path: "g.txt", oldText: "a", newText: "b" })).toContain("There is no file g.txt. To create it use write.")
+      expect(yield* place.bad("edit", { path: "g.txt", oldText: "a", newText: "b" })).toContain(
+        "There is no file g.txt. To create it use write."
+      )
     }))
 
   it.live("names bytes that are not UTF-8 as a reason", () =>
     Effect.gen(function*() {
       const place = yield* workspace()
       yield* place.write("f.txt", Buffer.from("caf\xe9\n", "latin1"))
-      expect(yield* place.bad("edit", { path: "f.txt", oldText: "caf\ufffd", newText: "x" })).toContain("bytes that are not UTF-8")
+      expect(yield* place.bad("edit", { path: "f.txt", oldText: "caf\ufffd", newText: "x" })).toContain(
+        "bytes that are not UTF-8"
+      )
     }))
 
   it.live("runs alone among edits of one real path, so that all land", () =>
@@ -90,7 +160,12 @@ describe("editing a file", () => {
       yield* Effect.promise(() => FileSystem.symlink("f.txt", place.path("link.txt")))
       yield* Effect.forEach(
         names,
-        (name, index) => place.good("edit", { path: index % 2 === 0 ? "f.txt" : "./link.txt", oldText: name, newText: `done${index}.` }),
+        (name, index) =>
+          place.good("edit", {
+            path: index % 2 === 0 ? "f.txt" : "./link.txt",
+            oldText: name,
+            newText: `done${index}.`
+          }),
         { concurrency: "unbounded" }
       )
       expect((yield* place.bytes("f.txt")).toString()).toBe(names.map((_, index) => `done${index}.`).join("\n"))

@@ -29,7 +29,9 @@ describe("reading a file", () => {
     Effect.gen(function*() {
       const place = yield* workspace()
       yield* place.write("a.txt", "one\n")
-      expect(yield* place.bad("read", { path: "a.txt", offset: 5 })).toBe("a.txt has only 1 line; offset 5 is past its end.")
+      expect(yield* place.bad("read", { path: "a.txt", offset: 5 })).toBe(
+        "a.txt has only 1 line; offset 5 is past its end."
+      )
     }))
 
   it.live("says that an empty file is empty", () =>
@@ -85,18 +87,28 @@ describe("reading a file", () => {
   it.live("shows an image by what it is, not by its name, and describes other binaries", () =>
     Effect.gen(function*() {
       const place = yield* workspace()
-      const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64")
+      const png = Buffer.from(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "base64"
+      )
       yield* place.write("picture.txt", png)
       yield* place.write("tool.png", Buffer.concat([Buffer.from([0x7f, 0x45, 0x4c, 0x46]), Buffer.alloc(100)]))
       const image = yield* place.call("read", { path: "picture.txt" })
-      expect(image.content[1]).toEqual({ type: "file", mediaType: "image/png", fileName: "picture.txt", data: png.toString("base64") })
+      expect(image.content[1]).toEqual({
+        type: "file",
+        mediaType: "image/png",
+        fileName: "picture.txt",
+        data: png.toString("base64")
+      })
       expect(yield* place.good("read", { path: "tool.png" })).toContain("is an ELF program or library (104 bytes)")
     }))
 
   it.live("says in one sentence what is wrong with a path", () =>
     Effect.gen(function*() {
       const place = yield* workspace()
-      expect(yield* place.bad("read", { path: "none.txt" })).toBe("Cannot read none.txt: there is no such file or directory.")
+      expect(yield* place.bad("read", { path: "none.txt" })).toBe(
+        "Cannot read none.txt: there is no such file or directory."
+      )
       expect(yield* place.bad("read", { path: "" })).toContain("The path is empty")
       expect(yield* place.bad("read", { path: "a\u0000b" })).toContain("NUL")
       expect(yield* place.bad("read", { path: "x".repeat(5_000) })).toContain("the name is too long")
@@ -112,8 +124,14 @@ describe("reading a file", () => {
         const answer = place.offer.accept(name, name === "write" ? { path, content: "" } : { path })
         return "accepted" in answer ? answer.accepted.permission : answer.refused
       }
-      expect(subjects("read", "link/../link/secret.txt")).toEqual({ access: "read", subjects: [place.path("real/secret.txt")] })
-      expect(subjects("write", "link/new/file.txt")).toEqual({ access: "write", subjects: [place.path("real/new/file.txt")] })
+      expect(subjects("read", "link/../link/secret.txt")).toEqual({
+        access: "read",
+        subjects: [place.path("real/secret.txt")]
+      })
+      expect(subjects("write", "link/new/file.txt")).toEqual({
+        access: "write",
+        subjects: [place.path("real/new/file.txt")]
+      })
       expect(subjects("write", "dangling")).toEqual({ access: "write", subjects: [place.path("../gone/new.txt")] })
       expect(subjects("list", "/")).toEqual({ access: "list", subjects: ["/"] })
     }))

@@ -7,7 +7,9 @@ import { findRipgrep } from "../../../packages/plugins/src/tools/search-ripgrep.
 import { workspace } from "./workspace.ts"
 
 const path = process.env.PATH ?? ""
-const withoutRipgrep = path.split(NodePath.delimiter).filter((directory) => findRipgrep(directory) === null).join(NodePath.delimiter)
+const withoutRipgrep = path.split(NodePath.delimiter).filter((directory) => findRipgrep(directory) === null).join(
+  NodePath.delimiter
+)
 const engines = [
   { engine: "built-in", path: withoutRipgrep },
   ...(findRipgrep(path) === null ? [] : [{ engine: "ripgrep", path }])
@@ -58,7 +60,9 @@ describe.each(engines)("searching ($engine)", ({ engine, path: enginePath }) => 
     Effect.gen(function*() {
       const place = yield* tree
       yield* place.write("dist/more.log", "needle\n")
-      expect(yield* place.good("search", { pattern: "needle", path: "dist" })).toBe("dist/more.log:1: needle\ndist/out.js:1: needle")
+      expect(yield* place.good("search", { pattern: "needle", path: "dist" })).toBe(
+        "dist/more.log:1: needle\ndist/out.js:1: needle"
+      )
       expect(yield* place.good("search", { pattern: "needle", path: "a.log" })).toBe("a.log:1: needle")
       expect(yield* place.good("search", { pattern: "needle", path: ".git" })).toBe(".git/config:1: needle")
     }))
@@ -90,15 +94,19 @@ describe.each(engines)("searching ($engine)", ({ engine, path: enginePath }) => 
   it.live("matches line by line, with the usual expressions", () =>
     Effect.gen(function*() {
       const place = yield* tree
-      expect(yield* place.good("search", { pattern: "^const \\w+ = \\d$", path: "src" })).toContain("src/main.ts:1: const needle = 1\nsrc/main.ts:2: const other = 2")
+      expect(yield* place.good("search", { pattern: "^const \\w+ = \\d$", path: "src" })).toContain(
+        "src/main.ts:1: const needle = 1\nsrc/main.ts:2: const other = 2"
+      )
       expect(yield* place.good("search", { pattern: "(?i)NEEDLE z" })).toContain("src/deep/er/file.ts:2")
-      expect(yield* place.good("search", { pattern: "x\\s*y" })).toContain("No line matches \"x\\\\s*y\" in .")
+      expect(yield* place.good("search", { pattern: "x\\s*y" })).toContain('No line matches "x\\\\s*y" in .')
     }))
 
   it.live("says what is wrong with a pattern that is no expression", () =>
     Effect.gen(function*() {
       const place = yield* tree
-      expect(yield* place.bad("search", { pattern: "foo(" })).toMatch(/^The pattern is not a regular expression: .*To look for plain text/)
+      expect(yield* place.bad("search", { pattern: "foo(" })).toMatch(
+        /^The pattern is not a regular expression: .*To look for plain text/
+      )
       expect(yield* place.bad("search", { pattern: "" })).toContain("The pattern is empty")
     }))
 
@@ -120,7 +128,9 @@ describe.each(engines)("searching ($engine)", ({ engine, path: enginePath }) => 
       yield* place.write("wide.txt", `hit ${"w".repeat(1_000_000)}\n`)
       const text = yield* place.good("search", { pattern: "hit" })
       expect(text).toContain("[Only the first 200 matches are shown; narrow the pattern, the path or the glob.]")
-      expect(yield* place.good("search", { pattern: "hit", path: "wide.txt" })).toMatch(/^wide\.txt:1: hit w+ \[… 999,604 more characters\]$/)
+      expect(yield* place.good("search", { pattern: "hit", path: "wide.txt" })).toMatch(
+        /^wide\.txt:1: hit w+ \[… 999,604 more characters\]$/
+      )
     }))
 
   it.live("follows no links and waits for no pipe", () =>
@@ -132,7 +142,9 @@ describe.each(engines)("searching ($engine)", ({ engine, path: enginePath }) => 
       execFileSync("git", ["init", "-q"], { cwd: place.directory })
       expect(yield* place.good("search", { pattern: "hit" })).toBe("f.txt:1: hit")
       expect(yield* place.bad("search", { pattern: "hit", path: "pipe" })).toContain("neither a file nor a directory")
-      expect(yield* place.bad("search", { pattern: "hit", path: "none" })).toContain("there is no such file or directory")
+      expect(yield* place.bad("search", { pattern: "hit", path: "none" })).toContain(
+        "there is no such file or directory"
+      )
     }))
 })
 
@@ -202,21 +214,87 @@ describe.each(engines)("what git ignores ($engine)", ({ path: enginePath }) => {
     Effect.gen(function*() {
       const place = yield* workspace()
       execFileSync("git", ["init", "-q"], { cwd: place.directory })
-      yield* place.write(".gitignore", [
-        "# a comment", "", "*.o", "!keep.o", "/top", "build/", "doc/*.txt", "**/cache", "a/**/z", "foo/**", "\\#odd", "\\!odd", "sp\\ ", "[a-c]x", "[!d]y?", "trail   ", "/deep/only/here"
-      ].join("\n"))
+      yield* place.write(
+        ".gitignore",
+        [
+          "# a comment",
+          "",
+          "*.o",
+          "!keep.o",
+          "/top",
+          "build/",
+          "doc/*.txt",
+          "**/cache",
+          "a/**/z",
+          "foo/**",
+          "\\#odd",
+          "\\!odd",
+          "sp\\ ",
+          "[a-c]x",
+          "[!d]y?",
+          "trail   ",
+          "/deep/only/here"
+        ].join("\n")
+      )
       yield* place.write("sub/.gitignore", "!main.o\nlocal\n/anchored\n")
       yield* place.write(".git/info/exclude", "excluded\n")
       const paths = [
-        "x.o", "keep.o", "top", "sub/top", "build/f", "sub/build/f", "buildx", "doc/a.txt", "doc/b/a.txt", "sub/cache/f", "cache", "a/z", "a/b/z", "a/b/c/z", "az",
-        "foo/f", "foo/g/h", "xfoo/f", "#odd", "!odd", "sp ", "ax", "dx", "sub/bx", "ey1", "dy1", "y1", "trail", "deep/only/here", "deep/only/there", "sub/main.o", "sub/local", "local",
-        "sub/anchored", "sub/q/anchored", "excluded", "sub/excluded", "日本/x.o", "日本/ok"
+        "x.o",
+        "keep.o",
+        "top",
+        "sub/top",
+        "build/f",
+        "sub/build/f",
+        "buildx",
+        "doc/a.txt",
+        "doc/b/a.txt",
+        "sub/cache/f",
+        "cache",
+        "a/z",
+        "a/b/z",
+        "a/b/c/z",
+        "az",
+        "foo/f",
+        "foo/g/h",
+        "xfoo/f",
+        "#odd",
+        "!odd",
+        "sp ",
+        "ax",
+        "dx",
+        "sub/bx",
+        "ey1",
+        "dy1",
+        "y1",
+        "trail",
+        "deep/only/here",
+        "deep/only/there",
+        "sub/main.o",
+        "sub/local",
+        "local",
+        "sub/anchored",
+        "sub/q/anchored",
+        "excluded",
+        "sub/excluded",
+        "日本/x.o",
+        "日本/ok"
       ]
       for (const path of paths) yield* place.write(path, "hit\n")
-      const tracked = execFileSync("git", ["-c", "core.quotePath=false", "-c", "core.excludesFile=/dev/null", "ls-files", "-z", "--others", "--exclude-standard"], { cwd: place.directory, encoding: "utf8" })
+      const tracked = execFileSync("git", [
+        "-c",
+        "core.quotePath=false",
+        "-c",
+        "core.excludesFile=/dev/null",
+        "ls-files",
+        "-z",
+        "--others",
+        "--exclude-standard"
+      ], { cwd: place.directory, encoding: "utf8" })
         .split("\0").filter((path) => paths.includes(path)).sort()
       const text = yield* place.good("search", { pattern: "^hit$" })
-      const found = text.split("\n").filter((line) => line.endsWith(":1: hit")).map((line) => line.slice(0, -":1: hit".length))
+      const found = text.split("\n").filter((line) => line.endsWith(":1: hit")).map((line) =>
+        line.slice(0, -":1: hit".length)
+      )
       expect(found.sort()).toEqual(tracked)
       expect(tracked.length).toBeGreaterThan(10)
     }))

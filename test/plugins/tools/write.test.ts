@@ -28,7 +28,10 @@ describe("writing a file", () => {
       expect(after.mode & 0o777).toBe(0o751)
       expect(after.ino).not.toBe(before.ino)
       expect(yield* Effect.promise(() => FileSystem.readdir(place.directory))).toEqual(["run.sh"])
-      expect(result.details).toMatchObject({ created: false, diff: "--- run.sh\n+++ run.sh\n@@ -1 +1 @@\n-old\n+new\n" })
+      expect(result.details).toMatchObject({
+        created: false,
+        diff: "--- run.sh\n+++ run.sh\n@@ -1 +1 @@\n-old\n+new\n"
+      })
     }))
 
   it.live("writes through a symbolic link, also one whose target is not there yet", () =>

@@ -1,5 +1,6 @@
 /**
- * Bounds of a result, in one place, whoever made it: 64 KiB and 2,000 lines of text, head, tail or both ends kept, by tool.
+ * Bounds of a result, in one place, whoever made it: 64 KiB and 2,000 lines of text, head, tail or both ends kept, by
+ * tool.
  *
  * What does not fit goes to a file that the result names. Binary is described, not printed. Files in a result and its
  * details are bounded too, so that no result can fill a session. Characters are never torn. Bounding never fails.

@@ -1,12 +1,12 @@
 /**
  * Coalesced progress: what a tool streams reaches watchers at once at first, then at most every 100 ms.
  *
- * A tool may print gigabytes; between two deliveries only the newest 16 KiB are kept and the gap is told. Deliveries are in
- * order and never overlap; the last one is made before the scope closes, unless the call is interrupted.
+ * A tool may print gigabytes; between two deliveries only the newest 16 KiB are kept and the gap is told. Deliveries
+ * are in order and never overlap; the last one is made before the scope closes, unless the call is interrupted.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { StringDecoder } from "node:string_decoder"
 import type { JsonValue } from "../json/index.ts"
@@ -69,13 +69,16 @@ const coalesce = <A, P>(options: {
     let sentAt = Number.NEGATIVE_INFINITY
     let timer = false
 
-    const flush = Semaphore.withPermit(turn, Effect.gen(function*() {
-      if (pending === null) return
-      const taken = pending
-      pending = null
-      sentAt = yield* Clock.currentTimeMillis
-      yield* options.send(taken)
-    }))
+    const flush = Semaphore.withPermit(
+      turn,
+      Effect.gen(function*() {
+        if (pending === null) return
+        const taken = pending
+        pending = null
+        sentAt = yield* Clock.currentTimeMillis
+        yield* options.send(taken)
+      })
+    )
 
     const later = (ms: number) =>
       Effect.forkIn(

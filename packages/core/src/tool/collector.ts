@@ -1,12 +1,23 @@
 /**
  * An output collector: takes any amount of output and gives text within bounds.
  *
- * Memory is constant: the first `maxBytes` and, in a ring, the last ones. As soon as a bound is passed everything goes to an
- * artifact, which is bounded itself. Characters are never torn. Binary output is described and saved, not shown; text given
- * as a string (a tool's own remarks) is then kept beside the description. Counting and copying are plain synchronous code.
+ * Memory is constant: the first `maxBytes` and, in a ring, the last ones. As soon as a bound is passed everything goes
+ * to an artifact, which is bounded itself. Characters are never torn. Binary output is described and saved, not shown;
+ * text given as a string (a tool's own remarks) is then kept beside the description. Counting and copying are plain
+ * synchronous code.
  */
 import * as Effect from "effect/Effect"
-import { countNewlines, describeBinary, headOf, lineCount, looksBinary, SAMPLE_BYTES, sizeOf, tailOf, textOf } from "./text.ts"
+import {
+  countNewlines,
+  describeBinary,
+  headOf,
+  lineCount,
+  looksBinary,
+  SAMPLE_BYTES,
+  sizeOf,
+  tailOf,
+  textOf
+} from "./text.ts"
 import type { ArtifactWriter, OutputBounds } from "./tool.ts"
 
 export interface OutputCollector {
@@ -105,8 +116,10 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
 
   // What is saved must begin with what came before the overflow.
   const open = Effect.fnUntraced(function*(before: Uint8Array) {
-    writer = yield* Effect.catchCause(options.artifact, (cause) =>
-      Effect.as(Effect.logWarning("An output file could not be opened", cause), "failed" as const))
+    writer = yield* Effect.catchCause(
+      options.artifact,
+      (cause) => Effect.as(Effect.logWarning("An output file could not be opened", cause), "failed" as const)
+    )
     yield* save(before)
   })
 
@@ -119,7 +132,11 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
     newlines += countNewlines(bytes)
     last = bytes.at(-1) ?? last
     // A NUL decides at once; the rest of the judgement waits for a whole sample, or it would depend on the chunks.
-    if (!binary && total - bytes.length < SAMPLE_BYTES) binary = total < SAMPLE_BYTES ? bytes.includes(0) : sampleIsBinary()
+    if (!binary && total - bytes.length < SAMPLE_BYTES) {
+      binary = total < SAMPLE_BYTES
+        ? bytes.includes(0)
+        : sampleIsBinary()
+    }
     if (writer !== null) return save(bytes)
     return (overflows() || binary) && hadAll && before !== null
       ? Effect.andThen(open(before), Effect.suspend(() => save(bytes)))
@@ -153,7 +170,11 @@ export const makeCollector = (options: CollectorOptions): OutputCollector => {
     const head = headBytes === 0 ? "" : textOf(headOf(all, headBytes, headLines))
     const end = total === firstLength ? all : lastBytes()
     const tail = tailBytes === 0 ? "" : textOf(tailOf(end, tailBytes, tailLines))
-    const kept = bounds.keep === "both" ? "its beginning and end are" : bounds.keep === "head" ? "its beginning is" : "its end is"
+    const kept = bounds.keep === "both"
+      ? "its beginning and end are"
+      : bounds.keep === "head"
+      ? "its beginning is"
+      : "its end is"
     const size = `${sizeOf(total)}, ${lineCount(newlines, last).toLocaleString("en-US")} lines`
     const notice = `[The output is longer than fits here (${size}); only ${kept} shown. ${place()}]`
     return [head, notice, tail].filter((part) => part !== "").map((part, index, parts) =>

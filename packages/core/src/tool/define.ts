@@ -1,6 +1,6 @@
 /**
- * Making a tool: `tool({…})` takes what an author writes, with its types, and gives the `Tool` that a registry holds, without
- * them; `toolResult` makes a result that says more than its output.
+ * Making a tool: `tool({…})` takes what an author writes, with its types, and gives the `Tool` that a registry holds,
+ * without them; `toolResult` makes a result that says more than its output.
  *
  * `erase` is the one place where the types of tools are given up. It is sound because a registry hands `execute` and
  * `permission` only what the tool's own `input` schema has decoded.
@@ -32,7 +32,10 @@ export const toolResult = (options: string | ToolResultOptions): ToolResult => {
   }
 }
 
-/** A tool from what its author wrote. Nothing is checked here; names and schemas are checked where the tool is registered. */
+/**
+ * A tool from what its author wrote. Nothing is checked here; names and schemas are checked where the tool is
+ * registered.
+ */
 export const tool = <I, O = never>(options: ToolOptions<I, O>): Tool => {
   const { permission } = options
   const toResult = resultOf(options)
@@ -64,14 +67,17 @@ const contentOf = (content: string | ReadonlyArray<ToolContent>): ReadonlyArray<
   typeof content === "string" ? (content === "" ? [] : [{ type: "text", text: content }]) : content
 
 const resultOf = <I, O>(options: ToolOptions<I, O>) => {
-  const encode = options.output === undefined ? encodeJson : Schema.encodeUnknownEffect(Schema.toCodecJson(options.output))
+  const encode = options.output === undefined
+    ? encodeJson
+    : Schema.encodeUnknownEffect(Schema.toCodecJson(options.output))
   return (value: O | ToolResult | void): Effect.Effect<ToolResult> => {
     if (value === undefined) return Effect.succeed(toolResult({}))
     if (isToolResult(value)) return Effect.succeed(value)
     const output = erase<O>(value)
     return Effect.map(Effect.orDie(encode(output)), (encoded) => {
       const details = erase<JsonValue>(encoded)
-      const content = options.toContent?.(output) ?? (typeof details === "string" ? details : JSON.stringify(details, null, 2))
+      const content = options.toContent?.(output) ??
+        (typeof details === "string" ? details : JSON.stringify(details, null, 2))
       return toolResult({ content, details })
     })
   }

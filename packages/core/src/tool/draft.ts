@@ -1,8 +1,9 @@
 /**
  * The draft of a location's tools: what `ctx.tool.transform` changes, and the state behind it.
  *
- * A draft is replayed from empty for every rebuild (see `contribution`), so nothing here undoes anything. Throwing takes out
- * the transform that did it, and only that: a bad name, a schema that no model can be told, a wrap of an absent tool.
+ * A draft is replayed from empty for every rebuild (see `contribution`), so nothing here undoes anything. Throwing
+ * takes out the transform that did it, and only that: a bad name, a schema that no model can be told, a wrap of an
+ * absent tool.
  */
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -92,10 +93,13 @@ export const sorted = (state: DraftState): ReadonlyArray<DraftedTool> =>
 
 const checkName = (name: string): void => {
   if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name)) {
-    throw new Error(`"${name}" is not a tool name: letters, digits, "_" and "-", 1 to 64 of them, is what providers take`)
+    throw new Error(
+      `"${name}" is not a tool name: letters, digits, "_" and "-", 1 to 64 of them, is what providers take`
+    )
   }
   // Such names would be members of every object that is indexed by tool names.
   if (name in Object.prototype) throw new Error(`"${name}" is reserved and cannot name a tool`)
 }
 
-const namesOf = (state: DraftState): string => state.size === 0 ? "none" : sorted(state).map(({ name }) => name).join(", ")
+const namesOf = (state: DraftState): string =>
+  state.size === 0 ? "none" : sorted(state).map(({ name }) => name).join(", ")

@@ -1,8 +1,8 @@
 /**
  * A materialization: an immutable snapshot of the tools that one generation offers its model.
  *
- * It captures executable identity. A call settles through the materialization that offered it; `declaration` names what was
- * captured, so that a call found again after a crash or a rebuild is run only by the very tool that was offered.
+ * It captures executable identity. A call settles through the materialization that offered it; `declaration` names what
+ * was captured, so that a call found again after a crash or a rebuild is run only by the very tool that was offered.
  */
 import type * as Effect from "effect/Effect"
 import type { JsonValue } from "../json/index.ts"
@@ -38,12 +38,15 @@ export interface RefusedCall {
 export interface Materialization {
   readonly definitions: ReadonlyArray<ToolDefinition>
   /** Checks a call against this snapshot; never fails, never runs anything. */
-  readonly accept: (name: string, args: JsonValue) => { readonly accepted: AcceptedCall } | { readonly refused: RefusedCall }
+  readonly accept: (
+    name: string,
+    args: JsonValue
+  ) => { readonly accepted: AcceptedCall } | { readonly refused: RefusedCall }
   /** `stale_tool` if the tool captured here has been removed or replaced since; checked before a call starts. */
   readonly fresh: (call: AcceptedCall) => RefusedCall | null
   /**
-   * Runs an accepted call: `execute` with its wraps, then `afterTool`, then the output bounds. Never fails; every failure and
-   * defect of the tool is an error result. Interruption ends the tool.
+   * Runs an accepted call: `execute` with its wraps, then `afterTool`, then the output bounds. Never fails; every
+   * failure and defect of the tool is an error result. Interruption ends the tool.
    */
   readonly settle: (call: AcceptedCall, api: ToolCall, options: SettleOptions) => Effect.Effect<ToolResult>
 }

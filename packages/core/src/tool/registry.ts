@@ -1,8 +1,9 @@
 /**
  * The tools of a location: a fold of what plugins contribute, and the materializations that generations make of it.
  *
- * The same manifest gives the same result, byte for byte: tools are sorted by name, declarations are hashed over all that a
- * model is told. A materialization never changes; it keeps the code that it offered, and knows whether it is still current.
+ * The same manifest gives the same result, byte for byte: tools are sorted by name, declarations are hashed over all
+ * that a model is told. A materialization never changes; it keeps the code that it offered, and knows whether it is
+ * still current.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -107,7 +108,10 @@ const materialize = (all: Offer, options: MaterializeOptions, current: () => Off
     const found = offered.get(name)
     if (found === undefined) {
       return all.has(name)
-        ? refuse("not_offered", `The tool "${name}" is not available here. Available tools: ${listed([...offered.keys()])}.`)
+        ? refuse(
+          "not_offered",
+          `The tool "${name}" is not available here. Available tools: ${listed([...offered.keys()])}.`
+        )
         : refuse("unknown_tool", unknownTool(name, [...offered.keys()]))
     }
     const decoded = found.drafted.arguments.decode(name, args)
@@ -115,9 +119,14 @@ const materialize = (all: Offer, options: MaterializeOptions, current: () => Off
     const { tool } = found.drafted
     try {
       const permission = tool.permission?.(decoded.input) ?? { access: name, subjects: [] }
-      return { accepted: { name, declaration: found.declaration, tool, input: decoded.input, args: decoded.args, permission } }
+      return {
+        accepted: { name, declaration: found.declaration, tool, input: decoded.input, args: decoded.args, permission }
+      }
     } catch (defect) {
-      return refuse("invalid_arguments", `The tool "${name}" cannot say what these arguments would touch: ${String(defect)}.`)
+      return refuse(
+        "invalid_arguments",
+        `The tool "${name}" cannot say what these arguments would touch: ${String(defect)}.`
+      )
     }
   }
   const fresh = (call: AcceptedCall): RefusedCall | null => {
@@ -143,7 +152,9 @@ const materialize = (all: Offer, options: MaterializeOptions, current: () => Off
 }
 
 const unknownTool = (name: string, names: ReadonlyArray<string>): string => {
-  const near = names.filter((other) => distance(name.toLowerCase(), other.toLowerCase()) <= Math.max(2, Math.floor(other.length / 3)))
+  const near = names.filter((other) =>
+    distance(name.toLowerCase(), other.toLowerCase()) <= Math.max(2, Math.floor(other.length / 3))
+  )
   const hint = near.length === 0 ? "" : ` Did you mean ${near.slice(0, 3).map((other) => `"${other}"`).join(" or ")}?`
   return `There is no tool "${name.slice(0, 80)}".${hint} Available tools: ${listed(names)}.`
 }
@@ -169,6 +180,8 @@ const distance = (left: string, right: string): number => {
 const canonical = (value: JsonValue): string => {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
   if (value === null || typeof value !== "object") return JSON.stringify(value)
-  return `{${Object.entries(value).sort(([left], [right]) => left < right ? -1 : 1)
-    .map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(",")}}`
+  return `{${
+    Object.entries(value).sort(([left], [right]) => left < right ? -1 : 1)
+      .map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(",")
+  }}`
 }

@@ -1,8 +1,9 @@
 /**
  * The arguments of a tool, as a model is told of them and as a call of it is read.
  *
- * Both come from the tool's `input` schema: its JSON form (draft 2020-12, an object, definitions inlined unless they are
- * recursive), and a decoder whose complaints are written for a model: at which path, what was wrong, and what is allowed.
+ * Both come from the tool's `input` schema: its JSON form (draft 2020-12, an object, definitions inlined unless they
+ * are recursive), and a decoder whose complaints are written for a model: at which path, what was wrong, and what is
+ * allowed.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -46,13 +47,18 @@ const compile = (tool: Tool): Result.Result<ToolArguments, string> => {
   const encodeResult = Schema.encodeUnknownResult(codec)
   const read = (args: JsonValue): Result.Result<{ readonly input: unknown; readonly encoded: unknown }, unknown> => {
     try {
-      return Result.flatMap(decodeResult(args), (input) => Result.map(encodeResult(input), (encoded) => ({ input, encoded })))
+      return Result.flatMap(
+        decodeResult(args),
+        (input) => Result.map(encodeResult(input), (encoded) => ({ input, encoded }))
+      )
     } catch (defect) {
       return Result.fail(defect)
     }
   }
   const decode = (name: string, args: JsonValue) => {
-    if (args === null || typeof args !== "object" || Array.isArray(args)) return { problem: problemOf(name, null, args, inputSchema) }
+    if (args === null || typeof args !== "object" || Array.isArray(args)) {
+      return { problem: problemOf(name, null, args, inputSchema) }
+    }
     const first = read(args)
     // Many models write `null` for an optional parameter that they leave out.
     const done = Result.isSuccess(first) ? first : Result.orElse(read(withoutNulls(args)), () => first)
@@ -108,7 +114,9 @@ const typeName = (schema: JsonObject): string => {
 
 /** A struct without fields takes anything but null in Effect; as arguments it means an object without members. */
 const withoutParameters = (schema: JsonObject): JsonObject =>
-  JSON.stringify(schema) === "{\"not\":{\"type\":\"null\"}}" ? { type: "object", properties: {}, additionalProperties: false } : schema
+  JSON.stringify(schema) === '{"not":{"type":"null"}}'
+    ? { type: "object", properties: {}, additionalProperties: false }
+    : schema
 
 /** Puts definitions in place of references to them, except where that would never end. */
 const inline = (document: { readonly schema: object; readonly definitions: object }): JsonObject => {

@@ -1,9 +1,9 @@
 /**
  * Settling a call: run the tool, let `afterTool` change the result, bound it.
  *
- * Never fails. A typed failure is an error result as it is; a defect is told to the model in one sentence and logged whole.
- * Interrupting the settling fiber interrupts the tool and nothing more happens; a tool that interrupts itself has failed.
- * A result without content has what the tool streamed, else "(no output)".
+ * Never fails. A typed failure is an error result as it is; a defect is told to the model in one sentence and logged
+ * whole. Interrupting the settling fiber interrupts the tool and nothing more happens; a tool that interrupts itself
+ * has failed. A result without content has what the tool streamed, else "(no output)".
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -34,8 +34,10 @@ export const settle = (call: AcceptedCall, api: ToolCall, options: SettleOptions
       const moved = movedSince(call)
       return moved === null ? tool.execute(call.input, observed) : Effect.fail(new ToolFailure({ message: moved }))
     }))
-    yield* Effect.catchCause(Effect.andThen(stream.flush, progress.flush), (cause) =>
-      Effect.logWarning("The last output of a tool did not reach its watchers", cause))
+    yield* Effect.catchCause(
+      Effect.andThen(stream.flush, progress.flush),
+      (cause) => Effect.logWarning("The last output of a tool did not reach its watchers", cause)
+    )
     const streamed = yield* collector.finish
     const ran = Exit.isSuccess(exit) ? exit.value : yield* failed(call, exit.cause)
     const filled = withStreamed(ran, streamed.text)
@@ -51,8 +53,12 @@ export const settle = (call: AcceptedCall, api: ToolCall, options: SettleOptions
 const movedSince = (call: AcceptedCall): string | null => {
   if (call.tool.permission === null) return null
   const now = call.tool.permission(call.input)
-  if (now.access === call.permission.access && now.subjects.join("\0") === call.permission.subjects.join("\0")) return null
-  return `What this call would touch has changed since it was allowed (${call.permission.subjects.join(", ")} is now ${now.subjects.join(", ")}), so it was not run. Call it again.`
+  if (now.access === call.permission.access && now.subjects.join("\0") === call.permission.subjects.join("\0")) {
+    return null
+  }
+  return `What this call would touch has changed since it was allowed (${call.permission.subjects.join(", ")} is now ${
+    now.subjects.join(", ")
+  }), so it was not run. Call it again.`
 }
 
 /** What was streamed before a failure tells what went wrong, so it stays beside the error. */
@@ -74,10 +80,18 @@ const failed = Effect.fnUntraced(function*(call: AcceptedCall, cause: Cause.Caus
     return toolResult({ content: `The tool ${call.name} was interrupted before it finished.`, isError: true })
   }
   yield* Effect.logError(`Tool ${call.name} of plugin ${call.declaration.plugin} failed unexpectedly`, cause)
-  return toolResult({ content: `The tool ${call.name} failed because of a fault in it: ${firstLine(Cause.squash(cause))}.`, isError: true })
+  return toolResult({
+    content: `The tool ${call.name} failed because of a fault in it: ${firstLine(Cause.squash(cause))}.`,
+    isError: true
+  })
 })
 
 const firstLine = (defect: unknown): string => {
-  const text = defect instanceof Error ? defect.message : typeof defect === "string" ? defect : "it threw something that is no error"
-  return (text.split("\n", 1)[0] ?? "").slice(0, 200).replace(/[\ud800-\udbff]$/, "").replace(/[.\s]+$/, "") || "no message"
+  const text = defect instanceof Error
+    ? defect.message
+    : typeof defect === "string"
+    ? defect
+    : "it threw something that is no error"
+  return (text.split("\n", 1)[0] ?? "").slice(0, 200).replace(/[\ud800-\udbff]$/, "").replace(/[.\s]+$/, "") ||
+    "no message"
 }

@@ -1,6 +1,6 @@
 /**
- * Text in bytes: cutting without tearing a character, counting lines, and telling text from binary. Plain synchronous code,
- * because it runs over every byte that a tool prints.
+ * Text in bytes: cutting without tearing a character, counting lines, and telling text from binary. Plain synchronous
+ * code, because it runs over every byte that a tool prints.
  */
 
 const NEWLINE = 10
@@ -26,7 +26,11 @@ export const tailOf = (bytes: Uint8Array, maxBytes: number, maxLines: number): U
   if (maxLines === Number.POSITIVE_INFINITY) return bytes.subarray(start)
   let lines = 0
   // A newline at the very end closes the last line, it does not start another.
-  for (let at = bytes.lastIndexOf(NEWLINE, bytes.length - 2); at >= start && bytes.length > 1; at = bytes.lastIndexOf(NEWLINE, at - 1)) {
+  for (
+    let at = bytes.lastIndexOf(NEWLINE, bytes.length - 2);
+    at >= start && bytes.length > 1;
+    at = bytes.lastIndexOf(NEWLINE, at - 1)
+  ) {
     lines++
     if (lines === maxLines) return bytes.subarray(at + 1)
     if (at === 0) break
@@ -61,7 +65,10 @@ export const looksBinary = (bytes: Uint8Array): boolean => {
   const whole = sample.subarray(0, characterStart(sample, sample.length))
   for (const character of decoder.decode(whole)) {
     const code = character.codePointAt(0) ?? 0
-    if (code === 0xfffd || (code < 32 && code !== 9 && code !== 10 && code !== 13 && code !== 12 && code !== 8 && code !== 27)) odd++
+    if (
+      code === 0xfffd ||
+      (code < 32 && code !== 9 && code !== 10 && code !== 13 && code !== 12 && code !== 8 && code !== 27)
+    ) odd++
   }
   return odd > 0 && odd * 10 > sample.length
 }

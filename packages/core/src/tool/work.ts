@@ -36,7 +36,10 @@ export interface OwnedConversation {
   readonly ask: (
     content: string | ReadonlyArray<TextPart | FilePart>,
     requestID: string
-  ) => Effect.Effect<{ readonly status: "done" | "unanswered"; readonly text: string; readonly reason: string | null }, ToolFailure>
+  ) => Effect.Effect<
+    { readonly status: "done" | "unanswered"; readonly text: string; readonly reason: string | null },
+    ToolFailure
+  >
   readonly abort: Effect.Effect<void, ToolFailure>
 }
 

@@ -1,12 +1,12 @@
 /**
  * The `bash` tool: one command line, its output as it comes, its exit code.
  *
- * What a command leaves in the background runs on after the call and is named in the result; it ends with the session. The
- * time limit and an abort end everything that the command has started.
+ * What a command leaves in the background runs on after the call and is named in the result; it ends with the session.
+ * The time limit and an abort end everything that the command has started.
  */
+import { tool, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { tool, toolResult } from "@bezel/core/tool"
 import type { BashDetails, ToolsOptions } from "./contract.ts"
 import type { CommandProcesses } from "./process-tree.ts"
 import { findProcesses, killProcesses } from "./process-tree.ts"
@@ -29,7 +29,10 @@ export const makeBackgroundProcesses = (): BackgroundProcesses => {
     Effect.suspend(() => {
       const ending = left.filter(({ sessionID }) => ours(sessionID))
       left = left.filter(({ sessionID }) => !ours(sessionID))
-      return Effect.forEach(ending, ({ processes }) => killProcesses(processes), { concurrency: "unbounded", discard: true })
+      return Effect.forEach(ending, ({ processes }) => killProcesses(processes), {
+        concurrency: "unbounded",
+        discard: true
+      })
     })
   return {
     add: (sessionID, processes) => {
@@ -45,17 +48,21 @@ export const bashTool = (directory: string, background: BackgroundProcesses, opt
   const longest = options.bashMaxTimeoutSeconds ?? MAX_TIMEOUT_SECONDS
   const usual = Math.min(options.bashTimeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS, longest)
   return tool({
-    description: `Runs a command line with bash in the workspace directory and gives its output (stdout and stderr together) and exit code. ` +
+    description:
+      `Runs a command line with bash in the workspace directory and gives its output (stdout and stderr together) and exit code. ` +
       `There is no terminal and no input: pass what a program would ask for as arguments. It ends after ${usual} seconds unless timeout says otherwise. ` +
       `A process started with & runs on after the call and ends with the session.`,
     input: Schema.Struct({
       command: Schema.String.annotate({ description: "The command line." }),
       timeout: Schema.optionalKey(
         Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(longest)).annotate({
-          description: `Seconds after which the command and all that it started are ended. Default ${usual}, at most ${longest}.`
+          description:
+            `Seconds after which the command and all that it started are ended. Default ${usual}, at most ${longest}.`
         })
       ),
-      description: Schema.optionalKey(Schema.String.annotate({ description: "What the command is for, in a few words, for the person who watches." }))
+      description: Schema.optionalKey(
+        Schema.String.annotate({ description: "What the command is for, in a few words, for the person who watches." })
+      )
     }),
     bounds: { keep: "both" },
     permission: ({ command }) => ({ access: "bash", subjects: [command] }),

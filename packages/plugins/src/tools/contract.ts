@@ -1,8 +1,8 @@
 /**
  * What the built-in tools leave in a result's `details`, for renderers and machines. The model never sees these.
  *
- * Paths are real absolute paths. A diff is unified, with three lines of context, or `null` where it would be too long or the
- * content is no text.
+ * Paths are real absolute paths. A diff is unified, with three lines of context, or `null` where it would be too long
+ * or the content is no text.
  */
 import * as Schema from "effect/Schema"
 

@@ -1,6 +1,6 @@
 /**
- * A unified diff of two texts, for people to look at: three lines of context, cost and size bounded. Where two texts have
- * little in common, the differing middle is shown as removed and added whole, which is still a correct diff.
+ * A unified diff of two texts, for people to look at: three lines of context, cost and size bounded. Where two texts
+ * have little in common, the differing middle is shown as removed and added whole, which is still a correct diff.
  */
 
 const CONTEXT = 3
@@ -37,7 +37,12 @@ const changesOf = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): R
     left[left.length - 1 - tail] === right[right.length - 1 - tail]
   ) tail++
   const middle = shortest(left.slice(head, left.length - tail), right.slice(head, right.length - tail))
-  return middle.map(({ end, from, start, to }) => ({ from: from + head, to: to + head, start: start + head, end: end + head }))
+  return middle.map(({ end, from, start, to }) => ({
+    from: from + head,
+    to: to + head,
+    start: start + head,
+    end: end + head
+  }))
 }
 
 /** Myers' greedy algorithm, given up for a whole replacement when the texts differ too much. */
@@ -77,11 +82,15 @@ const walkBack = (
     const previous = down ? k + 1 : k - 1
     const fromX = reach.get(previous) ?? 0
     const fromY = fromX - previous
-    steps.push(down ? { from: fromX, to: fromX, start: fromY, end: fromY + 1 } : { from: fromX, to: fromX + 1, start: fromY, end: fromY })
+    steps.push(
+      down
+        ? { from: fromX, to: fromX, start: fromY, end: fromY + 1 }
+        : { from: fromX, to: fromX + 1, start: fromY, end: fromY }
+    )
     x = fromX
     y = fromY
   }
-  return steps.reverse().reduce<Array<Change>>((merged, step) => {
+  return steps.toReversed().reduce<Array<Change>>((merged, step) => {
     const before = merged.at(-1)
     if (before !== undefined && before.to === step.from && before.end === step.start) {
       merged[merged.length - 1] = { from: before.from, to: step.to, start: before.start, end: step.end }
@@ -90,7 +99,11 @@ const walkBack = (
   }, [])
 }
 
-const hunksOf = (changes: ReadonlyArray<Change>, left: ReadonlyArray<string>, right: ReadonlyArray<string>): ReadonlyArray<string> => {
+const hunksOf = (
+  changes: ReadonlyArray<Change>,
+  left: ReadonlyArray<string>,
+  right: ReadonlyArray<string>
+): ReadonlyArray<string> => {
   const groups: Array<Array<Change>> = []
   for (const change of changes) {
     const group = groups.at(-1)
@@ -124,4 +137,5 @@ const range = (from: number, to: number): string => {
   return length === 1 ? `${from + 1}` : `${length === 0 ? from : from + 1},${length}`
 }
 
-const marked = (sign: string, line = ""): string => line.endsWith("\n") ? `${sign}${line}` : `${sign}${line}\n\\ No newline at end of file\n`
+const marked = (sign: string, line = ""): string =>
+  line.endsWith("\n") ? `${sign}${line}` : `${sign}${line}\n\\ No newline at end of file\n`

@@ -1,8 +1,9 @@
 /**
  * Replacing text in bytes: what is outside the replaced places stays byte for byte, whatever it is.
  *
- * Bytes are handled as Latin-1 strings, one unit per byte, so that a byte order mark, mixed line endings and bytes that are no
- * UTF-8 survive. A line break in the old text matches LF and CRLF; line breaks of the new text follow those of the place.
+ * Bytes are handled as Latin-1 strings, one unit per byte, so that a byte order mark, mixed line endings and bytes that
+ * are no UTF-8 survive. A line break in the old text matches LF and CRLF; line breaks of the new text follow those of
+ * the place.
  */
 
 export interface Replaced {
@@ -32,12 +33,19 @@ export const replaceText = (
   const [first] = places
   if (first === undefined) return { reason: "absent", near: similarLine(text, oldLines) }
   if (places.length > 1 && !all) {
-    return { reason: "several", lines: places.slice(0, 10).map((place) => lineAt(text, place.index)), count: places.length }
+    return {
+      reason: "several",
+      lines: places.slice(0, 10).map((place) => lineAt(text, place.index)),
+      count: places.length
+    }
   }
   const parts: Array<string> = []
   let from = 0
   for (const place of places) {
-    parts.push(text.slice(from, place.index), withEndings(newLines, text, place.index, text.slice(place.index, place.end)))
+    parts.push(
+      text.slice(from, place.index),
+      withEndings(newLines, text, place.index, text.slice(place.index, place.end))
+    )
     from = place.end
   }
   parts.push(text.slice(from))

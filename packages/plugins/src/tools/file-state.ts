@@ -1,6 +1,6 @@
 /**
- * What the file tools of one location share: one writer per real path at a time, and which state of a file each session has
- * seen last, so that an edit that no longer fits can say that the file has changed since.
+ * What the file tools of one location share: one writer per real path at a time, and which state of a file each session
+ * has seen last, so that an edit that no longer fits can say that the file has changed since.
  */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"

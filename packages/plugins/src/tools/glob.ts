@@ -1,12 +1,16 @@
 /**
- * Glob patterns, as `.gitignore` files and the search tool's `glob` have them: `*`, `?`, `[…]`, `**`, and `{a,b}` for search.
+ * Glob patterns, as `.gitignore` files and the search tool's `glob` have them: `*`, `?`, `[…]`, `**`, and `{a,b}` for
+ * search.
  *
  * Matching is by two pointers, not by regular expression, so that no pattern can take exponential time.
  */
 
 /** One path segment of a pattern, or `**`, which stands for any number of segments. */
 type Segment = "**" | ReadonlyArray<Token>
-type Token = { readonly kind: "any" } | { readonly kind: "one" } | { readonly kind: "set"; readonly test: (character: string) => boolean }
+type Token = { readonly kind: "any" } | { readonly kind: "one" } | {
+  readonly kind: "set"
+  readonly test: (character: string) => boolean
+}
 
 export type Glob = ReadonlyArray<Segment>
 
@@ -16,11 +20,16 @@ export const compileGlob = (pattern: string): Glob =>
 
 /** Whether a path, given as its segments, matches. */
 export const matchesGlob = (glob: Glob, path: ReadonlyArray<string>): boolean =>
-  wildcard(glob, path, (segment) => segment === "**", (segment, name) => segment !== "**" && matchesSegment(segment, name))
+  wildcard(
+    glob,
+    path,
+    (segment) => segment === "**",
+    (segment, name) => segment !== "**" && matchesSegment(segment, name)
+  )
 
 /**
- * The search tool's `glob`: without `/` it is matched against names at any depth, with one against the path from where the
- * search starts; braces give alternatives.
+ * The search tool's `glob`: without `/` it is matched against names at any depth, with one against the path from where
+ * the search starts; braces give alternatives.
  */
 export const fileGlob = (pattern: string): (path: ReadonlyArray<string>) => boolean => {
   const globs = expandBraces(pattern).map((one) => compileGlob(one.includes("/") ? one : `**/${one}`))
@@ -111,7 +120,9 @@ const expandBraces = (pattern: string): ReadonlyArray<string> => {
     const next = open.pop() ?? ""
     const found = /^(.*?)\{([^{}]*,[^{}]*)\}(.*)$/s.exec(next)
     if (found === null) done.push(next)
-    else for (const alternative of (found[2] ?? "").split(",").reverse()) open.push(`${found[1]}${alternative}${found[3]}`)
+    else {for (const alternative of (found[2] ?? "").split(",").toReversed()) {
+        open.push(`${found[1]}${alternative}${found[3]}`)
+      }}
   }
   return [...done, ...open]
 }

@@ -21,11 +21,17 @@ export interface IgnoreRules {
   readonly above: IgnoreRules | null
 }
 
-/** The rules that hold in a directory, read from the top of its work tree; outside of one, from the workspace or itself. */
+/**
+ * The rules that hold in a directory, read from the top of its work tree; outside of one, from the workspace or itself.
+ */
 export const rulesAt = (directory: string, workspace: string): IgnoreRules => {
   const inside = directory === workspace || directory.startsWith(workspace + NodePath.sep)
   const top = workTree(directory) ?? (inside ? workspace : directory)
-  const excludes: IgnoreRules = { directory: top, rules: rulesOf(NodePath.join(top, ".git", "info", "exclude")), above: null }
+  const excludes: IgnoreRules = {
+    directory: top,
+    rules: rulesOf(NodePath.join(top, ".git", "info", "exclude")),
+    above: null
+  }
   const below = NodePath.relative(top, directory).split(NodePath.sep).filter((segment) => segment !== "")
   let rules = rulesBelow(excludes, top)
   let at = top

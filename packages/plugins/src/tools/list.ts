@@ -1,8 +1,8 @@
 /** The `list` tool: what is in a directory, as a tree (see `walk` for what is left out). */
+import { tool, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as FileSystem from "node:fs/promises"
-import { tool, toolResult } from "@bezel/core/tool"
 import type { ListDetails } from "./contract.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
 import type { WalkEntry } from "./walk.ts"
@@ -14,7 +14,9 @@ const MAX_ENTRIES = 1_000
 const Input = Schema.Struct({
   path: Schema.optionalKey(Schema.String.annotate({ description: "Directory to list. Default the workspace." })),
   depth: Schema.optionalKey(
-    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20 })).annotate({ description: `How many levels deep. Default ${DEFAULT_DEPTH}.` })
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20 })).annotate({
+      description: `How many levels deep. Default ${DEFAULT_DEPTH}.`
+    })
   )
 })
 
@@ -48,7 +50,10 @@ export const listTool = (directory: string) =>
             return true
           })
       })
-      const notices = [more ? `[Only the first ${MAX_ENTRIES} entries are shown; list a directory below, or with less depth.]` : "", leftOutNotice(leftOut)]
+      const notices = [
+        more ? `[Only the first ${MAX_ENTRIES} entries are shown; list a directory below, or with less depth.]` : "",
+        leftOutNotice(leftOut)
+      ]
       const body = lines.length === 0 && !more ? [`${shown} is empty.`] : lines
       const details: ListDetails = { path, entries: lines.length, more, ignored: leftOut.count }
       return toolResult({ content: [...body, ...notices].filter((line) => line !== "").join("\n"), details })
@@ -59,9 +64,14 @@ const nameOf = (entry: WalkEntry): Effect.Effect<string> => {
   const name = printable(entry.segments.at(-1) ?? "")
   if (entry.kind === "directory") return Effect.succeed(`${name}/`)
   if (entry.kind !== "link") return Effect.succeed(name)
-  return Effect.promise(() => FileSystem.readlink(entry.path).then((target) => `${name} -> ${printable(target)}`, () => name))
+  return Effect.promise(() =>
+    FileSystem.readlink(entry.path).then((target) => `${name} -> ${printable(target)}`, () => name)
+  )
 }
 
 /** A file name may hold line breaks and escape codes; one entry stays one line. */
 export const printable = (name: string): string =>
-  name.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  name.replaceAll(
+    /\p{Cc}|\u2028|\u2029/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+  )

@@ -1,8 +1,8 @@
 /**
  * A line matcher for search: compiles a model's regular expression and looks for it, in bounded time.
  *
- * JavaScript's regular expressions can take exponential time and cannot be interrupted from JavaScript, so they run under a
- * watchdog that ends the execution. Lines are matched one by one, as ripgrep does.
+ * JavaScript's regular expressions can take exponential time and cannot be interrupted from JavaScript, so they run
+ * under a watchdog that ends the execution. Lines are matched one by one, as ripgrep does.
  */
 import * as Result from "effect/Result"
 import { createContext, Script } from "node:vm"
@@ -28,7 +28,11 @@ export const makeMatcher = (pattern: string): Result.Result<Matcher, string> => 
   if (pattern === "") return Result.fail("The pattern is empty. Give a regular expression to look for.")
   if (pattern.length > MAX_PATTERN_UNITS) return Result.fail("The pattern is too long; the most is 4,096 characters.")
   const expression = compile(pattern)
-  if (Result.isFailure(expression)) return Result.fail(`The pattern is not a regular expression: ${expression.failure}. To look for plain text, escape its special characters with \\.`)
+  if (Result.isFailure(expression)) {
+    return Result.fail(
+      `The pattern is not a regular expression: ${expression.failure}. To look for plain text, escape its special characters with \\.`
+    )
+  }
   let subject = ""
   let most = 0
   let found: Array<LineMatch> = []
@@ -40,7 +44,9 @@ export const makeMatcher = (pattern: string): Result.Result<Matcher, string> => 
       const at = subject.indexOf("\n", from)
       const end = at === -1 ? subject.length : at
       const text = subject.slice(from, subject[end - 1] === "\r" && end > from ? end - 1 : end)
-      if (expression.success.test(text.length > MAX_LINE_UNITS ? text.slice(0, MAX_LINE_UNITS) : text)) found.push({ line, text })
+      if (expression.success.test(text.length > MAX_LINE_UNITS ? text.slice(0, MAX_LINE_UNITS) : text)) {
+        found.push({ line, text })
+      }
       from = end + 1
     }
   }

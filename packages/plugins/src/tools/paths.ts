@@ -1,15 +1,17 @@
 /**
  * Paths of tools: relative to the location, resolved to where they really lead.
  *
- * A path is resolved before permission rules see it, so that a symlink or `..` cannot name one file and touch another. Of a
- * path that does not exist yet, the nearest existing parent is resolved and the rest appended.
+ * A path is resolved before permission rules see it, so that a symlink or `..` cannot name one file and touch another.
+ * Of a path that does not exist yet, the nearest existing parent is resolved and the rest appended.
  */
-import * as Effect from "effect/Effect"
-import { realpathSync, readlinkSync } from "node:fs"
-import * as NodePath from "node:path"
 import { ToolFailure } from "@bezel/core/tool"
+import * as Effect from "effect/Effect"
+import { readlinkSync, realpathSync } from "node:fs"
+import * as NodePath from "node:path"
 
-/** The real absolute path of what `path` names, seen from `directory`. Synchronous, because permission rules need it. */
+/**
+ * The real absolute path of what `path` names, seen from `directory`. Synchronous, because permission rules need it.
+ */
 export const resolvePath = (directory: string, path: string): string => {
   let absolute = NodePath.resolve(directory, path)
   // A dangling symlink is followed by hand: writing to it creates its target.
@@ -58,7 +60,9 @@ export const checkPath = (path: string): Effect.Effect<void, ToolFailure> =>
 export const showPath = (directory: string, path: string): string => {
   const relative = NodePath.relative(directory, path)
   if (relative === "") return "."
-  return relative === ".." || relative.startsWith(`..${NodePath.sep}`) || NodePath.isAbsolute(relative) ? path : relative
+  return relative === ".." || relative.startsWith(`..${NodePath.sep}`) || NodePath.isAbsolute(relative)
+    ? path
+    : relative
 }
 
 /** What went wrong with a file, in one sentence that says what to do. */
@@ -87,4 +91,7 @@ const reasons: { readonly [code: string]: string } = {
 
 /** Runs file-system work; what it throws becomes a failure that names the path. */
 export const attempt = <A>(what: string, path: string, run: () => Promise<A>): Effect.Effect<A, ToolFailure> =>
-  Effect.tryPromise({ try: run, catch: (cause) => cause instanceof ToolFailure ? cause : fileFailure(what, path, cause) })
+  Effect.tryPromise({
+    try: run,
+    catch: (cause) => cause instanceof ToolFailure ? cause : fileFailure(what, path, cause)
+  })

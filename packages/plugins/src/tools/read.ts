@@ -1,9 +1,11 @@
 /**
  * The `read` tool: lines of a text file with their numbers, or an image.
  *
- * What is read is the opened handle, in pieces, so that a file that never ends, grows or lies about its size costs no more
- * than what is shown. Only regular files are read: a pipe without a writer or a device would hang or never end.
+ * What is read is the opened handle, in pieces, so that a file that never ends, grows or lies about its size costs no
+ * more than what is shown. Only regular files are read: a pipe without a writer or a device would hang or never end.
  */
+import { describeBinary, looksBinary, sizeOf, textOf, tool, ToolFailure, toolResult } from "@bezel/core/tool"
+import type { ToolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { BigIntStats } from "node:fs"
@@ -11,8 +13,6 @@ import { constants } from "node:fs"
 import type { FileHandle } from "node:fs/promises"
 import * as FileSystem from "node:fs/promises"
 import { StringDecoder } from "node:string_decoder"
-import { describeBinary, looksBinary, sizeOf, textOf, tool, ToolFailure, toolResult } from "@bezel/core/tool"
-import type { ToolResult } from "@bezel/core/tool"
 import type { ReadDetails } from "./contract.ts"
 import type { FileState } from "./file-state.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
@@ -26,16 +26,21 @@ const PIECE_BYTES = 64 * 1024
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "File to read, relative to the workspace or absolute." }),
   offset: Schema.optionalKey(
-    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "First line to show, from 1. Default 1." })
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+      description: "First line to show, from 1. Default 1."
+    })
   ),
   limit: Schema.optionalKey(
-    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: `How many lines to show. Default ${DEFAULT_LINES}.` })
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+      description: `How many lines to show. Default ${DEFAULT_LINES}.`
+    })
   )
 })
 
 export const readTool = (directory: string, files: FileState) =>
   tool({
-    description: "Reads a file. Text comes as lines with their numbers (number, tab, line; numbers and tab are not in the file); " +
+    description:
+      "Reads a file. Text comes as lines with their numbers (number, tab, line; numbers and tab are not in the file); " +
       "for long files use offset and limit. Images (PNG, JPEG, GIF, WebP) are shown. Directories: use list.",
     input: Input,
     replay: "safe",
@@ -55,9 +60,18 @@ export const readTool = (directory: string, files: FileState) =>
           if (mediaType !== null) return yield* readImage(handle, path, shown, mediaType, stats)
           if (looksBinary(first)) {
             const size = stats.size === 0n ? "of unknown size" : sizeOf(Number(stats.size))
-            return result(`The file ${shown} is ${describeBinary(first)} (${size}); it is no text and is not shown.`, path, "binary")
+            return result(
+              `The file ${shown} is ${describeBinary(first)} (${size}); it is no text and is not shown.`,
+              path,
+              "binary"
+            )
           }
-          return yield* readLines(handle, first, { path, shown, offset: input.offset ?? 1, limit: input.limit ?? DEFAULT_LINES })
+          return yield* readLines(handle, first, {
+            path,
+            shown,
+            offset: input.offset ?? 1,
+            limit: input.limit ?? DEFAULT_LINES
+          })
         }))
     })
   })
@@ -75,20 +89,25 @@ const withRegularFile = <A>(
     // Opening a device can have effects of its own, so it is looked at first.
     yield* refuseSpecial(yield* attempt("Cannot read", shown, () => FileSystem.stat(path, { bigint: true })), shown)
     return yield* Effect.acquireUseRelease(
-      attempt("Cannot read", shown, () => FileSystem.open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)),
+      attempt("Cannot read", shown, () =>
+        FileSystem.open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)),
       (handle) =>
         Effect.gen(function*() {
-          const stats = yield* attempt("Cannot read", shown, () => handle.stat({ bigint: true }))
+          const stats = yield* attempt("Cannot read", shown, () =>
+            handle.stat({ bigint: true }))
           yield* refuseSpecial(stats, shown)
           return yield* use(handle, stats)
         }),
-      (handle) => Effect.promise(() => handle.close().catch(() => {}))
+      (handle) =>
+        Effect.promise(() => handle.close().catch(() => {}))
     )
   })
 
 const refuseSpecial = (stats: BigIntStats, shown: string): Effect.Effect<void, ToolFailure> => {
   if (stats.isFile()) return Effect.void
-  if (stats.isDirectory()) return Effect.fail(new ToolFailure({ message: `${shown} is a directory. Use list to see what is in it.` }))
+  if (stats.isDirectory()) {
+    return Effect.fail(new ToolFailure({ message: `${shown} is a directory. Use list to see what is in it.` }))
+  }
   const kind = stats.isFIFO() ? "a named pipe" : stats.isSocket() ? "a socket" : "a device"
   return Effect.fail(new ToolFailure({ message: `${shown} is ${kind}, not a regular file, and is not read.` }))
 }
@@ -107,7 +126,13 @@ const readImage = Effect.fnUntraced(function*(
   stats: BigIntStats
 ): Effect.fn.Return<ToolResult, ToolFailure> {
   if (stats.size > BigInt(MAX_IMAGE_BYTES)) {
-    return result(`The image ${shown} (${mediaType}, ${sizeOf(Number(stats.size))}) is too large to show; the most is ${sizeOf(MAX_IMAGE_BYTES)}.`, path, "image")
+    return result(
+      `The image ${shown} (${mediaType}, ${sizeOf(Number(stats.size))}) is too large to show; the most is ${
+        sizeOf(MAX_IMAGE_BYTES)
+      }.`,
+      path,
+      "image"
+    )
   }
   const data = yield* attempt("Cannot read", shown, async () => {
     const buffer = Buffer.alloc(Number(stats.size))
@@ -154,7 +179,9 @@ const readLines = Effect.fnUntraced(function*(
   const { lines, more, seen } = taker
   if (lines.length === 0) {
     const count = `${seen} ${seen === 1 ? "line" : "lines"}`
-    return yield* new ToolFailure({ message: `${wanted.shown} has only ${count}; offset ${wanted.offset} is past its end.` })
+    return yield* new ToolFailure({
+      message: `${wanted.shown} has only ${count}; offset ${wanted.offset} is past its end.`
+    })
   }
   const lastLine = wanted.offset + lines.length - 1
   const body = lines.map((line, index) => `${wanted.offset + index}\t${line}`).join("\n")
@@ -163,7 +190,10 @@ const readLines = Effect.fnUntraced(function*(
   return toolResult({ content: body + rest, details })
 })
 
-/** Takes the lines from `offset` on until `limit` lines or the bytes that fit a result are there. Plain code: it sees every byte. */
+/**
+ * Takes the lines from `offset` on until `limit` lines or the bytes that fit a result are there. Plain code: it sees
+ * every byte.
+ */
 class LineTaker {
   readonly lines: Array<string> = []
   full = false

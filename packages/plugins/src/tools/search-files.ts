@@ -1,12 +1,12 @@
 /**
- * Search without ripgrep: walks the tree (see `walk`), reads each text file and matches its lines. Bounded in matches, in the
- * size of a file and in time; files that are no text are passed over.
+ * Search without ripgrep: walks the tree (see `walk`), reads each text file and matches its lines. Bounded in matches,
+ * in the size of a file and in time; files that are no text are passed over.
  */
+import { looksBinary, textOf, ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { constants } from "node:fs"
 import * as FileSystem from "node:fs/promises"
-import { looksBinary, textOf, ToolFailure } from "@bezel/core/tool"
 import { makeMatcher } from "./matcher.ts"
 import { walk } from "./walk.ts"
 import type { LeftOut } from "./walk.ts"
@@ -77,11 +77,13 @@ export const searchFiles = (request: SearchRequest): Effect.Effect<SearchOutcome
         directory: request.path,
         workspace: request.workspace,
         depth: Number.POSITIVE_INFINITY,
-        visit: (entry) => entry.kind === "file" && (glob === null || glob(entry.segments)) ? look(entry.path) : Effect.succeed(true)
+        visit: (entry) =>
+          entry.kind === "file" && (glob === null || glob(entry.segments)) ? look(entry.path) : Effect.succeed(true)
       })
     if (slow !== null) {
       return yield* new ToolFailure({
-        message: `The pattern takes too long on ${slow}, most likely because of nested repetitions such as (a+)+. Write it more simply.`
+        message:
+          `The pattern takes too long on ${slow}, most likely because of nested repetitions such as (a+)+. Write it more simply.`
       })
     }
     return { found: found.slice(0, request.limit), more: found.length > request.limit, leftOut, tooLarge, incomplete }

@@ -1,14 +1,14 @@
 /**
- * Search with ripgrep, where it is on PATH: the same rule and the same result as `search-files`, only faster. What ripgrep
- * does by the user's own settings (config file, global ignores, `.ignore` files) is switched off for that.
+ * Search with ripgrep, where it is on PATH: the same rule and the same result as `search-files`, only faster. What
+ * ripgrep does by the user's own settings (config file, global ignores, `.ignore` files) is switched off for that.
  */
+import { ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import * as NodePath from "node:path"
 import { createInterface } from "node:readline"
-import { ToolFailure } from "@bezel/core/tool"
 import type { Found, SearchOutcome, SearchRequest } from "./search-files.ts"
 import { MAX_SECONDS, nothingLeftOut } from "./search-files.ts"
 import type { LeftOut } from "./walk.ts"
@@ -78,7 +78,10 @@ const run = (program: string, request: SearchRequest) =>
       const { data } = match.value
       const path = NodePath.join(directory, textOf(data.path))
       // Given to ripgrep, a glob would bring back files that git ignores.
-      if (request.glob !== null && !request.isFile && !request.glob(NodePath.relative(directory, path).split(NodePath.sep))) return
+      if (
+        request.glob !== null && !request.isFile &&
+        !request.glob(NodePath.relative(directory, path).split(NodePath.sep))
+      ) return
       found.push({ path, line: data.line_number, text: textOf(data.lines).replace(/\r?\n$/, "") })
       if (found.length > request.limit) child.kill()
     })
@@ -89,13 +92,26 @@ const run = (program: string, request: SearchRequest) =>
       incomplete = true
       child.kill("SIGKILL")
     }, MAX_SECONDS * 1_000)
-    child.once("error", (cause) => resume(Effect.fail(new ToolFailure({ message: `ripgrep could not be started: ${cause.message}.` }))))
+    child.once(
+      "error",
+      (cause) => resume(Effect.fail(new ToolFailure({ message: `ripgrep could not be started: ${cause.message}.` })))
+    )
     child.once("close", (code) => {
       clearTimeout(timer)
       // 2 is also what it says when one file could not be read.
       if (code === 2 && found.length === 0 && complaint.includes("regex")) {
-        resume(Effect.fail(new ToolFailure({ message: `The pattern is not a regular expression: ${lastLine(complaint)}. To look for plain text, escape its special characters with \\.` })))
-      } else resume(Effect.succeed({ found: found.slice(0, request.limit), more: found.length > request.limit, incomplete }))
+        resume(
+          Effect.fail(
+            new ToolFailure({
+              message: `The pattern is not a regular expression: ${
+                lastLine(complaint)
+              }. To look for plain text, escape its special characters with \\.`
+            })
+          )
+        )
+      } else {resume(
+          Effect.succeed({ found: found.slice(0, request.limit), more: found.length > request.limit, incomplete })
+        )}
     })
     return Effect.sync(() => {
       clearTimeout(timer)
@@ -108,7 +124,9 @@ const argumentsOf = (request: SearchRequest): ReadonlyArray<string> => [
   "--json",
   "--sort=path",
   "--hidden",
-  ...(startRules(request.isFile ? NodePath.dirname(request.path) : request.path, request.workspace) === null ? ["--no-ignore"] : []),
+  ...(startRules(request.isFile ? NodePath.dirname(request.path) : request.path, request.workspace) === null
+    ? ["--no-ignore"]
+    : []),
   "--no-ignore-dot",
   "--no-ignore-global",
   `--max-filesize=${MAX_FILE}`,
@@ -119,6 +137,8 @@ const argumentsOf = (request: SearchRequest): ReadonlyArray<string> => [
   request.isFile ? `./${NodePath.basename(request.path)}` : "."
 ]
 
-const textOf = (value: typeof TextOrBytes.Type): string => "text" in value ? value.text : Buffer.from(value.bytes, "base64").toString("utf8")
+const textOf = (value: typeof TextOrBytes.Type): string =>
+  "text" in value ? value.text : Buffer.from(value.bytes, "base64").toString("utf8")
 
-const lastLine = (text: string): string => text.trim().split("\n").at(-1)?.replace(/^error:\s*/, "").replace(/\.$/, "") ?? ""
+const lastLine = (text: string): string =>
+  text.trim().split("\n").at(-1)?.replace(/^error:\s*/, "").replace(/\.$/, "") ?? ""

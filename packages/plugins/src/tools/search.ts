@@ -1,8 +1,8 @@
 /** The `search` tool: lines that match a regular expression, by ripgrep where there is one, else by `search-files`. */
+import { tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as FileSystem from "node:fs/promises"
-import { tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import type { SearchDetails } from "./contract.ts"
 import { fileGlob } from "./glob.ts"
 import { workTree } from "./ignore.ts"
@@ -17,21 +17,30 @@ const MAX_MATCHES = 200
 const MAX_SHOWN_UNITS = 400
 
 const Input = Schema.Struct({
-  pattern: Schema.String.annotate({ description: "Regular expression, matched line by line, case-sensitive; start it with (?i) to ignore case." }),
-  path: Schema.optionalKey(Schema.String.annotate({ description: "Directory or file to search. Default the workspace." })),
-  glob: Schema.optionalKey(Schema.String.annotate({ description: "Only files whose name or path matches, such as *.ts or src/**/*.{js,ts}." }))
+  pattern: Schema.String.annotate({
+    description: "Regular expression, matched line by line, case-sensitive; start it with (?i) to ignore case."
+  }),
+  path: Schema.optionalKey(
+    Schema.String.annotate({ description: "Directory or file to search. Default the workspace." })
+  ),
+  glob: Schema.optionalKey(
+    Schema.String.annotate({ description: "Only files whose name or path matches, such as *.ts or src/**/*.{js,ts}." })
+  )
 })
 
 /** `ripgrep` is the path of the program, or `null` to do without; by default it is looked for on PATH at each call. */
 export const searchTool = (directory: string, ripgrep: () => string | null = () => findRipgrep(process.env.PATH)) =>
   tool({
-    description: `Searches files for lines that match a regular expression. ${walkRule} At most ${MAX_MATCHES} matches, by path and line.`,
+    description:
+      `Searches files for lines that match a regular expression. ${walkRule} At most ${MAX_MATCHES} matches, by path and line.`,
     input: Input,
     replay: "safe",
     permission: ({ path }) => ({ access: "search", subjects: [resolvePath(directory, path ?? ".")] }),
     execute: Effect.fn("tools.search")(function*(input) {
       yield* checkPath(input.path ?? ".")
-      if (input.pattern === "") return yield* new ToolFailure({ message: "The pattern is empty. Give a regular expression to look for." })
+      if (input.pattern === "") {
+        return yield* new ToolFailure({ message: "The pattern is empty. Give a regular expression to look for." })
+      }
       const path = resolvePath(directory, input.path ?? ".")
       const shown = showPath(directory, path)
       const stats = yield* attempt("Cannot search", shown, () => FileSystem.stat(path))
@@ -63,16 +72,26 @@ export const searchTool = (directory: string, ripgrep: () => string | null = () 
   })
 
 const textOf = (directory: string, shown: string, pattern: string, outcome: SearchOutcome): string => {
-  const lines = outcome.found.map(({ line, path, text }) => `${printable(showPath(directory, path))}:${line}: ${shorten(text)}`)
+  const lines = outcome.found.map(({ line, path, text }) =>
+    `${printable(showPath(directory, path))}:${line}: ${shorten(text)}`
+  )
   const notices = [
     lines.length === 0 ? `No line matches ${JSON.stringify(pattern)} in ${shown}.` : "",
-    outcome.more ? `[Only the first ${outcome.found.length} matches are shown; narrow the pattern, the path or the glob.]` : "",
+    outcome.more
+      ? `[Only the first ${outcome.found.length} matches are shown; narrow the pattern, the path or the glob.]`
+      : "",
     outcome.incomplete ? "[Time ran out before everything was searched; narrow the path or the glob.]" : "",
-    outcome.tooLarge.length === 0 ? "" : `[Too large to search: ${outcome.tooLarge.slice(0, 5).map((path) => showPath(directory, path)).join(", ")}.]`,
+    outcome.tooLarge.length === 0
+      ? ""
+      : `[Too large to search: ${outcome.tooLarge.slice(0, 5).map((path) => showPath(directory, path)).join(", ")}.]`,
     leftOutNotice(outcome.leftOut)
   ]
   return [...lines, ...notices].filter((line) => line !== "").join("\n")
 }
 
 const shorten = (text: string): string =>
-  text.length <= MAX_SHOWN_UNITS ? text : `${text.slice(0, MAX_SHOWN_UNITS).replace(/[\ud800-\udbff]$/, "")} [… ${(text.length - MAX_SHOWN_UNITS).toLocaleString("en-US")} more characters]`
+  text.length <= MAX_SHOWN_UNITS
+    ? text
+    : `${text.slice(0, MAX_SHOWN_UNITS).replace(/[\ud800-\udbff]$/, "")} [… ${
+      (text.length - MAX_SHOWN_UNITS).toLocaleString("en-US")
+    } more characters]`

@@ -1,7 +1,9 @@
-/** The session facet of the built-in tools: offers them, and ends with each session what its commands have left running. */
+/**
+ * The session facet of the built-in tools: offers them, and ends with each session what its commands have left running.
+ */
+import type { SessionContext } from "@bezel/core/host"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { SessionContext } from "@bezel/core/host"
 import { bashTool, makeBackgroundProcesses } from "./bash.ts"
 import { ToolsOptions } from "./contract.ts"
 import { editTool } from "./edit.ts"
@@ -21,8 +23,13 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
   const background = makeBackgroundProcesses()
   yield* ctx.onDispose(background.endAll)
   yield* ctx.onSession(({ identity }) =>
-    Effect.asVoid(Effect.acquireRelease(Effect.void, () =>
-      Effect.andThen(background.end(identity.sessionID), Effect.sync(() => files.forget(identity.sessionID)))))
+    Effect.asVoid(
+      Effect.acquireRelease(Effect.void, () =>
+        Effect.andThen(
+          background.end(identity.sessionID),
+          Effect.sync(() => files.forget(identity.sessionID))
+        ))
+    )
   )
   yield* ctx.tool.transform((draft) => {
     draft.set("read", readTool(directory, files))

@@ -1,5 +1,6 @@
 /**
- * Running one shell command: no standard input, no controlling terminal, one merged output, and an end that always comes.
+ * Running one shell command: no standard input, no controlling terminal, one merged output, and an end that always
+ * comes.
  *
  * ```
  *  running ──shell exits──▶ grace ──output closed, or 150 ms silent, or 300 ms─▶ ended
@@ -8,16 +9,17 @@
  *     └───── interruption ────────▶ killing the whole tree ──▶ interrupted
  * ```
  *
- * Output is pulled, so a command that prints faster than it can be taken waits in its pipe. What the command left running in
- * the background goes on: its later output is thrown away, slowly, so that it neither dies of a closed pipe nor spins.
+ * Output is pulled, so a command that prints faster than it can be taken waits in its pipe. What the command left
+ * running in the background goes on: its later output is thrown away, slowly, so that it neither dies of a closed pipe
+ * nor spins.
  */
+import { ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { ChildProcessByStdio } from "node:child_process"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import type { Readable } from "node:stream"
-import { ToolFailure } from "@bezel/core/tool"
 import type { CommandProcesses, FoundProcess } from "./process-tree.ts"
 import { findProcesses, killProcesses, MARK, markValue } from "./process-tree.ts"
 
@@ -59,7 +61,13 @@ export const runShell = (options: ShellCommand): Effect.Effect<ShellOutcome, Too
         const background = findProcesses(running.processes).filter(({ pid }) => pid !== leader)
         running.processes = { leader: null, mark, known: background }
         running.settled = true
-        return { exitCode: running.exitCode, signal: running.signal, timedOut, processes: running.processes, background }
+        return {
+          exitCode: running.exitCode,
+          signal: running.signal,
+          timedOut,
+          processes: running.processes,
+          background
+        }
       }),
     (running) =>
       Effect.gen(function*() {
@@ -114,7 +122,8 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
         running.signal = signal
         tell()
       })
-      // A listener for `readable` has to be there all the time: without one Node throws output away when the process exits.
+      // A listener for `readable` has to be there all the time: without one Node throws output away when the process
+      // exits.
       for (const event of ["readable", "end", "close", "error"] as const) child.stdout.on(event, tell)
       child.once("error", failed)
       child.once("spawn", () => resume(Effect.succeed(running)))
@@ -124,7 +133,7 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
   })
 
 // bash is what models write for; a POSIX shell where there is none.
-const launch = "command -v bash >/dev/null 2>&1 && exec bash -c \"$0\" 2>&1; exec sh -c \"$0\" 2>&1"
+const launch = 'command -v bash >/dev/null 2>&1 && exec bash -c "$0" 2>&1; exec sh -c "$0" 2>&1'
 
 /** Nothing may wait for a person: no pager, no editor, no prompt. */
 const quiet = {
@@ -146,7 +155,9 @@ const quiet = {
 const startFailure = (options: ShellCommand, cause: unknown): string => {
   const code = typeof cause === "object" && cause !== null && "code" in cause ? cause.code : null
   if (code === "E2BIG") return "The command is too long for one process. Write it to a file with write and run that."
-  if (code === "ENOENT") return `The command could not be started in ${options.directory}: the directory is gone, or there is no /bin/sh.`
+  if (code === "ENOENT") {
+    return `The command could not be started in ${options.directory}: the directory is gone, or there is no /bin/sh.`
+  }
   if (code === "ERR_INVALID_ARG_VALUE") return "The command contains a NUL character, which no command line can."
   return `The command could not be started: ${cause instanceof Error ? cause.message : String(cause)}.`
 }
@@ -188,7 +199,8 @@ const nextEvent = (running: Running, silenceMs: number | null): Effect.Effect<bo
     return Effect.sync(stop)
   })
 
-const DRAIN_INTERVAL_MS = 50
+/** At most a pipe's worth, 64 KiB, is thrown away per interval. */
+const DRAIN_INTERVAL_MS = 250
 
 /** Keeps nothing of what comes later, and does not keep the program alive for it. */
 const letGo = (running: Running): void => {

@@ -14,7 +14,8 @@ import type { IgnoreRules } from "./ignore.ts"
 import { isIgnored, rulesAt, rulesBelow } from "./ignore.ts"
 
 /** The rule in words, for descriptions of tools. */
-export const walkRule = "Hidden files are included, .git and files that git ignores are not; what is left out is said. A path named exactly is always looked at."
+export const walkRule =
+  "Hidden files are included, .git and files that git ignores are not; what is left out is said. A path named exactly is always looked at."
 
 export interface WalkEntry {
   readonly path: string
@@ -54,7 +55,11 @@ export const walk = (options: WalkOptions): Effect.Effect<LeftOut> =>
     const unreadable: Array<string> = []
     const start = startRules(options.directory, options.workspace)
 
-    const into = (directory: string, segments: ReadonlyArray<string>, rules: IgnoreRules | null): Effect.Effect<boolean> =>
+    const into = (
+      directory: string,
+      segments: ReadonlyArray<string>,
+      rules: IgnoreRules | null
+    ): Effect.Effect<boolean> =>
       Effect.gen(function*() {
         const entries = yield* entriesOf(directory)
         if (entries === null) {
@@ -86,8 +91,12 @@ export const leftOutNotice = (leftOut: LeftOut): string => {
   const more = leftOut.count > leftOut.examples.length ? ", …" : ""
   const ignored = leftOut.count === 0
     ? ""
-    : `[Left out because git ignores it: ${leftOut.complete ? "" : "at least "}${leftOut.count} ${leftOut.count === 1 ? "entry" : "entries"} (${leftOut.examples.join(", ")}${more}).]`
-  const unreadable = leftOut.unreadable.length === 0 ? "" : `[Could not be read: ${leftOut.unreadable.slice(0, MAX_EXAMPLES).join(", ")}.]`
+    : `[Left out because git ignores it: ${leftOut.complete ? "" : "at least "}${leftOut.count} ${
+      leftOut.count === 1 ? "entry" : "entries"
+    } (${leftOut.examples.join(", ")}${more}).]`
+  const unreadable = leftOut.unreadable.length === 0
+    ? ""
+    : `[Could not be read: ${leftOut.unreadable.slice(0, MAX_EXAMPLES).join(", ")}.]`
   return [ignored, unreadable].filter((part) => part !== "").join("\n")
 }
 
