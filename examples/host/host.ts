@@ -3,8 +3,7 @@
  *
  * Everything here is a Layer: another storage, other plugins or another placement are one line each.
  */
-import { Conversation, conversationKey, LocationMap, type Plugin, SessionPlugins } from "@bezel/core/host"
-import { Plugin as Plugins } from "@bezel/core/host"
+import { Conversation, conversationKey, LocationMap, Plugin, SessionPlugins } from "@bezel/core/host"
 import { SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { SessionStorage } from "@bezel/core/storage"
@@ -15,7 +14,7 @@ import { Effect, Layer } from "effect"
 export const hostLayer = (folder: string, plugins: ReadonlyArray<Plugin>) =>
   Placement.inline.pipe(
     Layer.provide(LocationMap.layer),
-    Layer.provide(SessionPlugins.layer(Plugins.sources("session", plugins))),
+    Layer.provide(SessionPlugins.layer(Plugin.sources("session", plugins))),
     Layer.provide(SessionStore.layer({ directory: folder, version: "example" })),
     Layer.provide(SessionStorage.layer({ directory: folder })),
     Layer.provide(Settings.layer({ keys: [] })),

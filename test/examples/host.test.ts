@@ -1,6 +1,6 @@
+import { modelPlugin, scriptedModel, temporaryDirectory } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { modelPlugin, scriptedModel, temporaryDirectory } from "@bezel/core/testing"
 import { ask, hostLayer } from "../../examples/host/host.ts"
 
 describe("examples/host", () => {

@@ -1,16 +1,22 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
 import { Conversation, conversationKey, LocationMap, Plugin } from "@bezel/core/host"
 import { scriptedModel, temporaryDirectory, testGlobals } from "@bezel/core/testing"
 import { Placement } from "@bezel/server"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
 
 const inline = (plugins: ReadonlyArray<Plugin>, ...answers: ReadonlyArray<string>) =>
-  Placement.inline.pipe(Layer.provide(LocationMap.layer), Layer.provide(testGlobals(plugins, { model: scriptedModel(answers) })))
+  Placement.inline.pipe(
+    Layer.provide(LocationMap.layer),
+    Layer.provide(testGlobals(plugins, { model: scriptedModel(answers) }))
+  )
 
 describe("Placement.inline", () => {
   it.live("gives a connection to a host in this process, attached to the session that was asked for", () =>
     Effect.gen(function*() {
-      const host = yield* Effect.flatMap(Placement, ({ place }) => Effect.flatMap(temporaryDirectory, (directory) => place(directory)))
+      const host = yield* Effect.flatMap(
+        Placement,
+        ({ place }) => Effect.flatMap(temporaryDirectory, (directory) => place(directory))
+      )
       const session = yield* host.session.create()
       const connection = yield* host.connect({ label: "test", sessionID: session.id })
       const conversation = yield* connection.use(Conversation, { key: conversationKey(session.id, "c1") })
@@ -20,7 +26,8 @@ describe("Placement.inline", () => {
 
   it.live("says which session it could not attach to", () =>
     Effect.gen(function*() {
-      const host = yield* Effect.flatMap(Placement, ({ place }) => Effect.flatMap(temporaryDirectory, (directory) => place(directory)))
+      const host = yield* Effect.flatMap(Placement, ({ place }) =>
+        Effect.flatMap(temporaryDirectory, (directory) => place(directory)))
       const error = yield* Effect.flip(host.connect({ label: "test", sessionID: "ses_unknown" }))
       expect(error).toMatchObject({ code: "invalid_arguments" })
       expect(error.message).toContain("ses_unknown")
@@ -28,9 +35,18 @@ describe("Placement.inline", () => {
 
   it.live("lists the plugins of the place with the state of each", () =>
     Effect.gen(function*() {
-      const host = yield* Effect.flatMap(Placement, ({ place }) => Effect.flatMap(temporaryDirectory, (directory) => place(directory)))
+      const host = yield* Effect.flatMap(Placement, ({ place }) =>
+        Effect.flatMap(temporaryDirectory, (directory) => place(directory)))
       expect((yield* host.plugins).map(({ id, state }) => [id, state])).toEqual([
-        ["test.model", "loaded"], ["broken", "failed"]
+        ["test.model", "loaded"],
+        ["broken", "failed"]
       ])
-    }).pipe(Effect.scoped, Effect.provide(inline([Plugin.define({ id: "broken", session: () => Effect.fail(new Error("no")) })]))))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(inline([Plugin.define({
+        id: "broken",
+        session: () =>
+          Effect.fail(new Error("no"))
+      })]))
+    ))
 })

@@ -52,7 +52,8 @@ const connect = (endpoint: Context.Service.Shape<typeof Endpoint>) => (options: 
       Stream.runHead,
       Effect.timeoutOrElse({
         duration: options.timeLimit ?? "10 seconds",
-        orElse: () => Effect.fail(new ServiceError({ code: "timeout", message: "The session host did not answer in time." }))
+        orElse: () =>
+          Effect.fail(new ServiceError({ code: "timeout", message: "The session host did not answer in time." }))
       })
     )
     if (options.sessionID !== undefined) yield* connection.select(options.sessionID)

@@ -1,7 +1,7 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { Contribution } from "@bezel/core/contribution"
 import type { ContributionFault, Contributor } from "@bezel/core/contribution"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 
 interface Draft {
   readonly set: (name: string, value: string) => void
@@ -45,7 +45,10 @@ describe("Contributions", () => {
       const fold = yield* makeFold
       yield* fold.transform(plugin("telemetry", 3), (draft) => draft.wrap("bash", (inner) => `telemetry(${inner})`))
       yield* fold.transform(plugin("sandbox", 1), (draft) => draft.wrap("bash", (inner) => `sandbox(${inner})`))
-      const permission = yield* fold.transform(plugin("permission", 2), (draft) => draft.wrap("bash", (inner) => `permission(${inner})`))
+      const permission = yield* fold.transform(
+        plugin("permission", 2),
+        (draft) => draft.wrap("bash", (inner) => `permission(${inner})`)
+      )
       yield* fold.transform(plugin("tools", 0), (draft) => draft.set("bash", "bash"))
       yield* fold.transform(plugin("tools", 0), (draft) => draft.wrap("bash", (inner) => `logged(${inner})`))
       expect(yield* fold.current).toEqual({ bash: "telemetry(permission(sandbox(logged(bash))))" })
@@ -65,7 +68,7 @@ describe("Contributions", () => {
       })
       yield* fold.transform(plugin("good", 1), (draft) => draft.set("good", "1"))
       expect(yield* fold.current).toEqual({ good: "1" })
-      const message = "A transform of texts by plugin bad failed and is left out: there is no text \"later\""
+      const message = 'A transform of texts by plugin bad failed and is left out: there is no text "later"'
       expect((yield* fold.faults).map((fault) => fault.message)).toEqual([message])
       yield* fold.reload
       yield* fold.current
@@ -106,7 +109,9 @@ describe("Contributions", () => {
       const kept: Array<Draft> = []
       yield* fold.transform(plugin("a", 0), (draft) => void kept.push(draft))
       yield* fold.current
-      expect(() => kept[0]?.set("late", "x")).toThrow("A draft of texts was used after its transform had returned. Call reload instead.")
+      expect(() => kept[0]?.set("late", "x")).toThrow(
+        "A draft of texts was used after its transform had returned. Call reload instead."
+      )
       expect(yield* fold.current).toEqual({})
     }))
 
@@ -132,7 +137,9 @@ describe("Contributions", () => {
     Effect.gen(function*() {
       const fold = yield* makeFold
       yield* fold.transform(plugin("a", 0), (draft) => draft.set("a", "1"))
-      const reading = yield* Effect.forkChild(Stream.runCollect(Stream.take(fold.changes, 2)), { startImmediately: true })
+      const reading = yield* Effect.forkChild(Stream.runCollect(Stream.take(fold.changes, 2)), {
+        startImmediately: true
+      })
       yield* Effect.yieldNow
       yield* fold.replace({
         remove: [],

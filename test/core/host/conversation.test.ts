@@ -1,9 +1,9 @@
+import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
+import { ServiceDirectory } from "@bezel/core/service"
+import { SessionRuntime } from "@bezel/core/session"
+import { run, say, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Stream } from "effect"
-import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
-import { SessionRuntime } from "@bezel/core/session"
-import { ServiceDirectory } from "@bezel/core/service"
-import { run, say, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
 
 const attached = (script: Parameters<typeof scriptedModel>[0], plugins: ReadonlyArray<Plugin> = []) =>
   Effect.gen(function*() {
@@ -20,13 +20,20 @@ describe("Conversation service", () => {
     Effect.gen(function*() {
       const { conversation, host, id } = yield* attached([[say("a", "b", "c")]])
       const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
-      const local = yield* Context.get(host.services, ServiceDirectory).use(Conversation, { session: id, key: conversationKey(id, "c1") })
+      const local = yield* Context.get(host.services, ServiceDirectory).use(Conversation, {
+        session: id,
+        key: conversationKey(id, "c1")
+      })
       const seen: Array<boolean> = []
       yield* Effect.forkScoped(local.view.forEach((view) =>
         Effect.sync(() => {
           // The answer and the end of its turn come in one commit.
-          seen.push(view.entries.some(({ kind }) => kind === "bezel.assistant") === (view.turn === null && view.entries.length > 0))
-        })))
+          seen.push(
+            view.entries.some(({ kind }) => kind === "bezel.assistant") ===
+              (view.turn === null && view.entries.length > 0)
+          )
+        })
+      ))
       const { inputID } = yield* conversation.send({ text: "go" })
       yield* conversation.wait({ inputID })
       const { revision, view } = yield* main.snapshot
@@ -60,7 +67,8 @@ describe("Conversation service", () => {
       const keys = yield* Deferred.make<string>()
       const facet = yield* testPresentation(host, {
         list: (ctx) =>
-          ctx.observe(Conversation, (_, key) => key === conversationKey(id, "c1") ? Effect.void : Effect.asVoid(Deferred.succeed(keys, key)))
+          ctx.observe(Conversation, (_, key) =>
+            key === conversationKey(id, "c1") ? Effect.void : Effect.asVoid(Deferred.succeed(keys, key)))
       }, id)
       const [entry] = yield* conversation.entries({ limit: 1 })
       assert(entry !== undefined)
@@ -74,7 +82,10 @@ describe("Conversation service", () => {
   it.live("aborts the running turn and queued inputs, and says why", () =>
     Effect.gen(function*() {
       const started = yield* Deferred.make<void>()
-      const { conversation } = yield* attached([[run(Effect.asVoid(Deferred.succeed(started, undefined))), run(Effect.never)]])
+      const { conversation } = yield* attached([[
+        run(Effect.asVoid(Deferred.succeed(started, undefined))),
+        run(Effect.never)
+      ]])
       const first = yield* conversation.send({ text: "a" })
       yield* Deferred.await(started)
       const second = yield* conversation.send({ text: "b", whenBusy: "followUp" })
@@ -89,7 +100,10 @@ describe("Conversation service", () => {
     Effect.gen(function*() {
       const { conversation } = yield* attached([])
       yield* conversation.configSet({ thinking: "high" })
-      const view = yield* conversation.view.changes.pipe(Stream.filter(({ config }) => config.thinking === "high"), Stream.runHead)
+      const view = yield* conversation.view.changes.pipe(
+        Stream.filter(({ config }) => config.thinking === "high"),
+        Stream.runHead
+      )
       expect(view._tag).toBe("Some")
       // @ts-expect-error not a level
       const error = yield* Effect.flip(conversation.configSet({ thinking: "extreme" }))
@@ -111,16 +125,20 @@ describe("Conversation service", () => {
                   state.update(session.main.id, (draft) => {
                     draft["count"] = Number(draft["count"]) + 1
                   }), { discard: true, concurrency: 6_000 })
-              }))))
+              })))
+            )
           })
       })
       const { conversation, host, id } = yield* attached([], [counter])
       const last = yield* conversation.view.changes.pipe(
-        Stream.filter(({ plugins }) => JSON.stringify(plugins["test.counter"]) === "{\"count\":6000}"),
+        Stream.filter(({ plugins }) => JSON.stringify(plugins["test.counter"]) === '{"count":6000}'),
         Stream.runHead
       )
       expect(last._tag).toBe("Some")
-      const local = yield* Context.get(host.services, ServiceDirectory).use(Conversation, { session: id, key: conversationKey(id, "c1") })
+      const local = yield* Context.get(host.services, ServiceDirectory).use(Conversation, {
+        session: id,
+        key: conversationKey(id, "c1")
+      })
       const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
       expect(local.view.sequence).toBe((yield* main.snapshot).revision)
     }).pipe(Effect.scoped))

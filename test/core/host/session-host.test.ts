@@ -1,19 +1,22 @@
+import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
+import { LocalService, RemoteService } from "@bezel/core/service"
+import { call, say, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
+import { tool } from "@bezel/core/tool"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Schema, Stream } from "effect"
-import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
-import { call, say, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
-import { LocalService, RemoteService } from "@bezel/core/service"
-import { tool } from "@bezel/core/tool"
 
 const echo = Plugin.define({
   id: "test.echo",
   session: (ctx) =>
     Effect.asVoid(ctx.tool.transform((draft) =>
-      draft.set("echo", tool({
-        description: "Says it again",
-        input: Schema.Struct({ text: Schema.String }),
-        execute: ({ text }) => Effect.succeed(text)
-      }))
+      draft.set(
+        "echo",
+        tool({
+          description: "Says it again",
+          input: Schema.Struct({ text: Schema.String }),
+          execute: ({ text }) => Effect.succeed(text)
+        })
+      )
     ))
 })
 
@@ -38,7 +41,10 @@ describe("session host", () => {
       yield* conversation.ready
       const { inputID } = yield* conversation.send({ text: "hi", requestID: "r1" })
       expect(yield* conversation.wait({ inputID })).toMatchObject({ status: "done", text: "Hello" })
-      const view = yield* conversation.view.changes.pipe(Stream.filter((next) => next.turn === null && next.entries.length === 2), Stream.runHead)
+      const view = yield* conversation.view.changes.pipe(
+        Stream.filter((next) => next.turn === null && next.entries.length === 2),
+        Stream.runHead
+      )
       expect(view).toMatchObject({ value: { entries: [{ kind: "bezel.user" }, { kind: "bezel.assistant" }] } })
       expect(yield* conversation.send({ text: "hi", requestID: "r1" })).toEqual({ inputID })
     }).pipe(Effect.scoped))
@@ -69,9 +75,10 @@ describe("session host", () => {
             const count = yield* ctx.state(Schema.Struct({ value: Schema.Finite }), { value: 1 })
             yield* ctx.provide(Counter, {
               count,
-              add: (by) => count.update((draft) => {
-                draft.value += by
-              })
+              add: (by) =>
+                count.update((draft) => {
+                  draft.value += by
+                })
             })
           })
       })
@@ -80,7 +87,9 @@ describe("session host", () => {
         session: (ctx) =>
           Effect.gen(function*() {
             const counter = yield* ctx.use(Counter)
-            yield* ctx.onActivate(Effect.andThen(counter.add(2), Effect.suspend(() => Deferred.succeed(seen, counter.count.value.value))))
+            yield* ctx.onActivate(
+              Effect.andThen(counter.add(2), Effect.suspend(() => Deferred.succeed(seen, counter.count.value.value)))
+            )
           })
       })
       const host = yield* testSessionHost([provider, user])
@@ -125,9 +134,11 @@ describe("session host", () => {
       const second = Plugin.define({ id: "second", session: (ctx) => ctx.provide(Table, { rows: 4 }) })
       const host = yield* testSessionHost([user, lonely, provider, second])
       const errors = Object.fromEntries((yield* host.plugins).map(({ error, id }) => [id, error]))
-      expect(errors["user"]).toContain("which stands after it in the manifest; an order that works is test.model, provider, user, lonely, second")
-      expect(errors["lonely"]).toContain("service \"test.absent\", which no loaded plugin provides")
-      expect(errors["second"]).toContain("service \"test.table\" is there already, from plugin provider")
+      expect(errors["user"]).toContain(
+        "which stands after it in the manifest; an order that works is test.model, provider, user, lonely, second"
+      )
+      expect(errors["lonely"]).toContain('service "test.absent", which no loaded plugin provides')
+      expect(errors["second"]).toContain('service "test.table" is there already, from plugin provider')
       expect(errors["provider"]).toBeNull()
     }).pipe(Effect.scoped))
 
@@ -142,9 +153,12 @@ describe("session host", () => {
             const notes = yield* ctx.namespace("test.notes", { sticky: { asked: 0 } }, { view: (state) => state })
             yield* ctx.hooks(notes, "generation", {
               systemInstructions: (api) =>
-                Effect.as(notes.update(api.conversationID, (draft) => {
-                  draft["asked"] = Number(draft["asked"]) + 1
-                }), `Session ${api.sessionID}`)
+                Effect.as(
+                  notes.update(api.conversationID, (draft) => {
+                    draft["asked"] = Number(draft["asked"]) + 1
+                  }),
+                  `Session ${api.sessionID}`
+                )
             })
             yield* ctx.section({ id: "test.section", order: 1, text: () => Effect.succeed("A section") })
             yield* ctx.onSession((session) => Effect.sync(() => void opened.push(session.identity.sessionID)))
@@ -156,7 +170,9 @@ describe("session host", () => {
       expect(yield* host.ask(first.id, "a")).toBe("one")
       expect(yield* host.ask(second.id, "b")).toBe("two")
       expect(opened).toEqual([first.id, second.id])
-      const system = model.requests.map((request) => request.messages.filter(({ role }) => role === "system").map(({ content }) => content).join("\n"))
+      const system = model.requests.map((request) =>
+        request.messages.filter(({ role }) => role === "system").map(({ content }) => content).join("\n")
+      )
       expect(system[0]).toContain("A section")
       expect(system[0]).toContain(`Session ${first.id}`)
       expect(system[1]).toContain(`Session ${second.id}`)
@@ -172,17 +188,23 @@ describe("session host", () => {
       const plugin = Plugin.define({
         id: "test.title",
         session: (ctx) =>
-          ctx.providePerSession(Title, (session) => Effect.succeed({ get: () => Effect.succeed(session.identity.sessionID) }))
+          ctx.providePerSession(Title, (session) =>
+            Effect.succeed({ get: () => Effect.succeed(session.identity.sessionID) }))
       })
       const host = yield* testSessionHost([plugin])
       const one = yield* host.session.create()
       const two = yield* host.session.create()
       const first = yield* host.connect(one.id)
       const second = yield* host.connect(two.id)
-      const titles = yield* Effect.forEach([first, second], (connection) => Effect.flatMap(connection.use(Title), (title) => title.get()))
+      const titles = yield* Effect.forEach([first, second], (connection) =>
+        Effect.flatMap(connection.use(Title), (title) =>
+          title.get()))
       expect(titles).toEqual([one.id, two.id])
       yield* second.select(one.id)
-      expect(yield* Effect.flatMap(second.use(Title), (title) => title.get())).toBe(one.id)
+      expect(
+        yield* Effect.flatMap(second.use(Title), (title) =>
+          title.get())
+      ).toBe(one.id)
     }).pipe(Effect.scoped))
 
   it.live("keeps a session's child going while the parent waits for it in a tool", () =>
@@ -192,18 +214,26 @@ describe("session host", () => {
         id: "test.delegate",
         session: (ctx) =>
           Effect.asVoid(ctx.tool.transform((draft) =>
-            draft.set("delegate", tool({
-              description: "Asks a child session",
-              input: Schema.Struct({ prompt: Schema.String }),
-              execute: ({ prompt }, running) =>
-                Effect.gen(function*() {
-                  const child = yield* ctx.session.create({ parentID: running.sessionID })
-                  yield* ctx.session.prompt({ sessionID: child.id, prompt: { text: prompt }, requestID: running.callID, resume: false })
-                  yield* ctx.session.resume(child.id)
-                  yield* ctx.session.wait(child.id)
-                  return yield* ctx.session.finalText(child.id)
-                })
-            }))
+            draft.set(
+              "delegate",
+              tool({
+                description: "Asks a child session",
+                input: Schema.Struct({ prompt: Schema.String }),
+                execute: ({ prompt }, running) =>
+                  Effect.gen(function*() {
+                    const child = yield* ctx.session.create({ parentID: running.sessionID })
+                    yield* ctx.session.prompt({
+                      sessionID: child.id,
+                      prompt: { text: prompt },
+                      requestID: running.callID,
+                      resume: false
+                    })
+                    yield* ctx.session.resume(child.id)
+                    yield* ctx.session.wait(child.id)
+                    return yield* ctx.session.finalText(child.id)
+                  })
+              })
+            )
           ))
       })
       const host = yield* testSessionHost([plugin], { model })

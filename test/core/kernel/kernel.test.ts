@@ -1,14 +1,17 @@
+import { FacetClosed, HostFailed, Kernel } from "@bezel/core/kernel"
+import type { Facet, FacetScope, KernelOptions, ManifestEntry, PluginFailure } from "@bezel/core/kernel"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { FacetClosed, HostFailed, Kernel } from "@bezel/core/kernel"
-import type { Facet, FacetScope, KernelOptions, ManifestEntry, PluginFailure } from "@bezel/core/kernel"
 
 interface Context extends FacetScope<string> {
   readonly plugins: Kernel.Kernel["plugins"]
 }
 
-type Plugin = Partial<ManifestEntry> & { readonly facet?: Facet<Context>; readonly load?: Effect.Effect<Facet<Context>, unknown> }
+type Plugin = Partial<ManifestEntry> & {
+  readonly facet?: Facet<Context>
+  readonly load?: Effect.Effect<Facet<Context>, unknown>
+}
 
 /** A host whose registrations are words; `needs:x` is at fault while nobody registered `x`. */
 const makeHost = () => {
@@ -41,7 +44,14 @@ const makeHost = () => {
       report: (failure) => Effect.sync(() => void reports.push(failure)),
       ...options
     })
-  return { boot, steps, reports, visible: () => visible, changes: () => changes, log: (step: string) => Effect.sync(() => void steps.push(step)) }
+  return {
+    boot,
+    steps,
+    reports,
+    visible: () => visible,
+    changes: () => changes,
+    log: (step: string) => Effect.sync(() => void steps.push(step))
+  }
 }
 
 const states = (kernel: Kernel.Kernel) =>
@@ -59,7 +69,15 @@ describe("Kernel", () => {
         })
       yield* Effect.scoped(host.boot({ a: { facet: facet("a") }, b: { facet: facet("b") }, c: { facet: facet("c") } }))
       expect(host.steps).toEqual([
-        "setup a", "setup b", "setup c", "activate a", "activate b", "activate c", "dispose c", "dispose b", "dispose a"
+        "setup a",
+        "setup b",
+        "setup c",
+        "activate a",
+        "activate b",
+        "activate c",
+        "dispose c",
+        "dispose b",
+        "dispose a"
       ])
     }))
 
@@ -110,7 +128,11 @@ describe("Kernel", () => {
     Effect.gen(function*() {
       const host = makeHost()
       const kernel = yield* host.boot({
-        bad: { load: Effect.sync(() => { throw new Error("ENOENT: no such file, open 'table.json'") }) },
+        bad: {
+          load: Effect.sync(() => {
+            throw new Error("ENOENT: no such file, open 'table.json'")
+          })
+        },
         good: { facet: (ctx) => Effect.asVoid(ctx.register("good")) }
       })
       const [bad, good] = yield* kernel.plugins
@@ -158,7 +180,9 @@ describe("Kernel", () => {
       const host = makeHost()
       const seen: Array<ReadonlyArray<string>> = []
       const kernel = yield* host.boot({
-        base: { facet: (ctx) => Effect.andThen(ctx.register("base"), ctx.onActivate(Effect.fail(new Error("port in use")))) },
+        base: {
+          facet: (ctx) => Effect.andThen(ctx.register("base"), ctx.onActivate(Effect.fail(new Error("port in use"))))
+        },
         user: {
           facet: (ctx) =>
             Effect.gen(function*() {
@@ -226,7 +250,9 @@ describe("Kernel", () => {
     Effect.gen(function*() {
       const host = makeHost()
       yield* Effect.scoped(host.boot({
-        a: { facet: (ctx) => Effect.andThen(ctx.onDispose(host.log("a")), ctx.onDispose(Effect.die(new Error("a broke")))) },
+        a: {
+          facet: (ctx) => Effect.andThen(ctx.onDispose(host.log("a")), ctx.onDispose(Effect.die(new Error("a broke"))))
+        },
         b: { facet: (ctx) => ctx.onDispose(Effect.die(new Error("b broke"))) },
         c: { facet: (ctx) => ctx.onDispose(host.log("c")) }
       }))
@@ -281,9 +307,16 @@ describe("Kernel", () => {
   it.effect("interrupts the background work of a facet when its host closes", () =>
     Effect.gen(function*() {
       const host = makeHost()
-      yield* Effect.scoped(host.boot({
-        a: { facet: (ctx) => ctx.onActivate(Effect.asVoid(Effect.forkScoped(Effect.onInterrupt(Effect.never, () => host.log("stopped"))))) }
-      }).pipe(Effect.andThen(Effect.yieldNow)))
+      yield* Effect.scoped(
+        host.boot({
+          a: {
+            facet: (ctx) =>
+              ctx.onActivate(
+                Effect.asVoid(Effect.forkScoped(Effect.onInterrupt(Effect.never, () => host.log("stopped"))))
+              )
+          }
+        }).pipe(Effect.andThen(Effect.yieldNow))
+      )
       expect(host.steps).toEqual(["stopped"])
     }))
 

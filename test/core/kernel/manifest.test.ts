@@ -1,12 +1,17 @@
+import { decodeManifest } from "@bezel/core/kernel"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { decodeManifest } from "@bezel/core/kernel"
 
 describe("decodeManifest", () => {
   it.effect("takes a manifest and keeps its order", () =>
     Effect.gen(function*() {
       const manifest = yield* decodeManifest({
-        plugins: [{ id: "b", required: true }, { id: "a", version: "1.0.0", options: { depth: 2 }, grants: ["process.kill"] }]
+        plugins: [{ id: "b", required: true }, {
+          id: "a",
+          version: "1.0.0",
+          options: { depth: 2 },
+          grants: ["process.kill"]
+        }]
       })
       expect(manifest.plugins.map(({ id }) => id)).toEqual(["b", "a"])
     }))
@@ -23,7 +28,7 @@ describe("decodeManifest", () => {
   it.effect("refuses a duplicate id with both places", () =>
     Effect.gen(function*() {
       expect(yield* message({ plugins: [{ id: "a" }, { id: "b" }, { id: "a" }] })).toBe(
-        "The plugin manifest is not valid: plugins[2].id: \"a\" already stands at plugins[0]"
+        'The plugin manifest is not valid: plugins[2].id: "a" already stands at plugins[0]'
       )
     }))
 

@@ -1,7 +1,7 @@
+import { makeKeyed } from "@bezel/core/location"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { makeKeyed } from "@bezel/core/location"
 
 const turns = Effect.repeat(Effect.yieldNow, { times: 50 })
 
@@ -16,7 +16,12 @@ describe("makeKeyed", () => {
           Effect.gen(function*() {
             const name = `${key}${++made}`
             log.push(`made ${name}`)
-            yield* Effect.addFinalizer(() => Effect.andThen(made === 1 ? Deferred.await(closed) : Effect.void, Effect.sync(() => void log.push(`closed ${name}`))))
+            yield* Effect.addFinalizer(() =>
+              Effect.andThen(
+                made === 1 ? Deferred.await(closed) : Effect.void,
+                Effect.sync(() => void log.push(`closed ${name}`))
+              )
+            )
             return name
           }),
         idleTime: "1 second"
@@ -46,11 +51,14 @@ describe("makeKeyed", () => {
         idleTime: "1 hour"
       })
       const scope = yield* Scope.make()
-      const results = yield* Effect.all([Effect.exit(keyed.get("a")), Effect.exit(keyed.get("a"))], { concurrency: 2 }).pipe(Scope.provide(scope))
+      const results = yield* Effect.all([Effect.exit(keyed.get("a")), Effect.exit(keyed.get("a"))], { concurrency: 2 })
+        .pipe(Scope.provide(scope))
       expect(results).toEqual([Exit.fail("no"), Exit.fail("no")])
       expect(log).toEqual(["closed"])
       fails = false
-      const [one, two] = yield* Effect.all([keyed.get("a"), keyed.get("a")], { concurrency: 2 }).pipe(Scope.provide(scope))
+      const [one, two] = yield* Effect.all([keyed.get("a"), keyed.get("a")], { concurrency: 2 }).pipe(
+        Scope.provide(scope)
+      )
       expect([one, two]).toEqual(["yes", "yes"])
       expect(log).toEqual(["closed"])
       yield* Scope.close(scope, Exit.void)
@@ -80,7 +88,11 @@ describe("makeKeyed", () => {
   it.effect("compares keys by what they hold", () =>
     Effect.gen(function*() {
       let made = 0
-      const keyed = yield* makeKeyed({ make: (_: { readonly id: string }) => Effect.sync(() => ++made), idleTime: 0 })
-      expect([yield* keyed.get({ id: "a" }), yield* keyed.get({ id: "a" }), yield* keyed.get({ id: "b" })]).toEqual([1, 1, 2])
+      const keyed = yield* makeKeyed({
+        make: ({ id }: { readonly id: string }) => Effect.sync(() => `${id}${++made}`),
+        idleTime: 0
+      })
+      const values = [yield* keyed.get({ id: "a" }), yield* keyed.get({ id: "a" }), yield* keyed.get({ id: "b" })]
+      expect(values).toEqual(["a1", "a1", "b2"])
     }))
 })

@@ -1,13 +1,13 @@
-import { assert, describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
-import { TestClock } from "effect/testing"
-import * as fs from "node:fs"
-import * as path from "node:path"
 import { LocationMap, Plugin, PluginKernel, SessionHost, SessionPlugins } from "@bezel/core/host"
 import { ClientIdentity } from "@bezel/core/service"
 import { SessionRuntime, SessionStore } from "@bezel/core/session"
 import { run, say, scriptedModel, temporaryDirectory, testGlobals } from "@bezel/core/testing"
 import type { TestHostOptions } from "@bezel/core/testing"
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import * as fs from "node:fs"
+import * as path from "node:path"
 
 /** A global tier whose boots and closings are counted. */
 const makeMap = (options: TestHostOptions & { readonly setup?: Effect.Effect<void, unknown> } = {}) =>
@@ -23,7 +23,9 @@ const makeMap = (options: TestHostOptions & { readonly setup?: Effect.Effect<voi
         })
     })
     const globals = testGlobals([plugin], { ...options, entries: { "test.log": { required: true } } })
-    const context = yield* Layer.build(LocationMap.layerWith({ idleTime: "10 seconds" }).pipe(Layer.provideMerge(globals)))
+    const context = yield* Layer.build(
+      LocationMap.layerWith({ idleTime: "10 seconds" }).pipe(Layer.provideMerge(globals))
+    )
     return { log, map: Context.get(context, LocationMap), store: Context.get(context, SessionStore), context }
   })
 
@@ -34,7 +36,9 @@ describe("LocationMap", () => {
       const directory = yield* temporaryDirectory
       const link = path.join(yield* temporaryDirectory, "link")
       fs.symlinkSync(directory, link)
-      const hosts = yield* Effect.forEach([directory, link, `${directory}/.`], (place) => map.get(place), { concurrency: "unbounded" })
+      const hosts = yield* Effect.forEach([directory, link, `${directory}/.`], (place) => map.get(place), {
+        concurrency: "unbounded"
+      })
       expect(new Set(hosts.map((context) => Context.get(context, SessionHost))).size).toBe(1)
       expect(log).toEqual(["boot"])
     }))
@@ -53,7 +57,10 @@ describe("LocationMap", () => {
       const { map } = yield* makeMap()
       const directory = path.join(yield* temporaryDirectory, "absent")
       const error = yield* Effect.flip(map.get(directory))
-      expect(error).toMatchObject({ _tag: "LocationUnavailable", message: `The directory ${directory} cannot be used: it does not exist.` })
+      expect(error).toMatchObject({
+        _tag: "LocationUnavailable",
+        message: `The directory ${directory} cannot be used: it does not exist.`
+      })
     }))
 
   it.effect("keeps a location while it is held, and closes it after its idle time", () =>
@@ -75,7 +82,11 @@ describe("LocationMap", () => {
     Effect.gen(function*() {
       const started = yield* Deferred.make<void>()
       const finish = yield* Deferred.make<void>()
-      const model = scriptedModel([[run(Deferred.succeed(started, undefined)), run(Deferred.await(finish)), say("done")]])
+      const model = scriptedModel([[
+        run(Deferred.succeed(started, undefined)),
+        run(Deferred.await(finish)),
+        say("done")
+      ]])
       const { log, map, store } = yield* makeMap({ model })
       const directory = fs.realpathSync(yield* temporaryDirectory)
       const session = yield* store.create({ location: { directory, workspaceID: null } })
@@ -95,12 +106,15 @@ describe("LocationMap", () => {
   it.effect("reports a boot that fails to each caller, and tries again on the next demand", () =>
     Effect.gen(function*() {
       let broken = true
-      const { map } = yield* makeMap({ setup: Effect.suspend(() => broken ? Effect.fail(new Error("no key")) : Effect.void) })
+      const { map } = yield* makeMap({
+        setup: Effect.suspend(() => broken ? Effect.fail(new Error("no key")) : Effect.void)
+      })
       const directory = yield* temporaryDirectory
-      const errors = yield* Effect.all([Effect.flip(map.get(directory)), Effect.flip(map.get(directory))], { concurrency: 2 })
-      expect(errors.map(({ _tag, message }) => [_tag, message])).toEqual(Array(2).fill([
-        "HostFailed", "Plugin test.log failed in the session host during setup: no key"
-      ]))
+      const errors = yield* Effect.all([Effect.flip(map.get(directory)), Effect.flip(map.get(directory))], {
+        concurrency: 2
+      })
+      const told = ["HostFailed", "Plugin test.log failed in the session host during setup: no key"]
+      expect(errors.map(({ _tag, message }) => [_tag, message])).toEqual([told, told])
       broken = false
       const context = yield* map.get(directory)
       expect((yield* Context.get(context, PluginKernel).plugins).every(({ state }) => state === "loaded")).toBe(true)
@@ -109,7 +123,9 @@ describe("LocationMap", () => {
   it.effect("boots a location without anything of the caller who asked first", () =>
     Effect.gen(function*() {
       const seen: Array<unknown> = []
-      const { map } = yield* makeMap({ setup: Effect.flatMap(ClientIdentity, (client) => Effect.sync(() => void seen.push(client))) })
+      const { map } = yield* makeMap({
+        setup: Effect.flatMap(ClientIdentity, (client) => Effect.sync(() => void seen.push(client)))
+      })
       yield* map.get(yield* temporaryDirectory).pipe(
         Effect.provideService(ClientIdentity, { id: "c", label: "the first", user: "someone" })
       )

@@ -2,13 +2,13 @@
  * The rule of the two tiers is a type: the lines below that must not compile say so, and the type check of the repository
  * fails if one of them ever does.
  */
-import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
 import type { GlobalLayer } from "@bezel/core/host"
 import { LocationMap } from "@bezel/core/host"
 import { Location } from "@bezel/core/location"
 import { SessionRuntime, SessionStore } from "@bezel/core/session"
 import { ToolRegistry } from "@bezel/core/tool"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
 
 class Report extends Context.Service<Report, { readonly lines: ReadonlyArray<string> }>()("test/Report") {}
 

@@ -1,13 +1,13 @@
-import { assert, describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
-import { TestClock } from "effect/testing"
-import * as fs from "node:fs"
 import { LocationMap, Plugin } from "@bezel/core/host"
 import { declareSection, SessionRuntime, SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
 import { call, run, say, scriptedModel, temporaryDirectory, testGlobals, testSessionHost } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
 import * as Schema from "effect/Schema"
+import { TestClock } from "effect/testing"
+import * as fs from "node:fs"
 
 describe("SessionRuntime", () => {
   it.live("gives a prompt with a request id that it has accepted before the same input", () =>
@@ -52,7 +52,11 @@ describe("SessionRuntime", () => {
     Effect.gen(function*() {
       const started = yield* Deferred.make<void>()
       const finish = yield* Deferred.make<void>()
-      const model = scriptedModel([[run(Effect.asVoid(Deferred.succeed(started, undefined))), run(Deferred.await(finish)), say("done")]])
+      const model = scriptedModel([[
+        run(Effect.asVoid(Deferred.succeed(started, undefined))),
+        run(Deferred.await(finish)),
+        say("done")
+      ]])
       const context = yield* Layer.build(LocationMap.layer.pipe(Layer.provideMerge(testGlobals([], { model }))))
       const directory = fs.realpathSync(yield* temporaryDirectory)
       const services = yield* Context.get(context, LocationMap).get(directory)
@@ -100,18 +104,25 @@ describe("SessionRuntime", () => {
         session: (ctx) =>
           Effect.gen(function*() {
             yield* ctx.tool.transform((draft) =>
-              draft.set("touch", tool({
-                description: "Touches",
-                input: Schema.Struct({}),
-                execute: () => Effect.sync(() => {
-                  steps.push("touched")
-                  return "ok"
+              draft.set(
+                "touch",
+                tool({
+                  description: "Touches",
+                  input: Schema.Struct({}),
+                  execute: () =>
+                    Effect.sync(() => {
+                      steps.push("touched")
+                      return "ok"
+                    })
                 })
-              }))
+              )
             )
             // Prompts its own session while that is still being opened.
             yield* ctx.onSession((session) =>
-              Effect.asVoid(ctx.session.prompt({ sessionID: session.identity.sessionID, prompt: { text: "now" }, requestID: "own" })))
+              Effect.asVoid(
+                ctx.session.prompt({ sessionID: session.identity.sessionID, prompt: { text: "now" }, requestID: "own" })
+              )
+            )
           })
       })
       const late = Plugin.define({
@@ -121,10 +132,11 @@ describe("SessionRuntime", () => {
             const namespace = yield* ctx.namespace("late", {})
             yield* ctx.onSession(() => Effect.sleep(30))
             yield* ctx.hooks(namespace, "tool", {
-              beforeTool: () => Effect.sync(() => {
-                steps.push("asked")
-                return { block: "no" }
-              })
+              beforeTool: () =>
+                Effect.sync(() => {
+                  steps.push("asked")
+                  return { block: "no" }
+                })
             }, { gate: true })
           })
       })
@@ -142,10 +154,16 @@ describe("SessionRuntime", () => {
       const { id } = yield* session.create()
       yield* Context.get(services, SessionRuntime).declare({
         remove: [],
-        add: [{ ...declareSection({ plugin: "broken", order: 0 }, { id: "s", order: 0, text: () => Effect.succeed(null) }), apply: () => Effect.fail(new Error("no")) }]
+        add: [{
+          ...declareSection({ plugin: "broken", order: 0 }, { id: "s", order: 0, text: () => Effect.succeed(null) }),
+          apply: () => Effect.fail(new Error("no"))
+        }]
       })
       const error = yield* Effect.flip(session.prompt({ sessionID: id, prompt: { text: "a" } }))
-      expect(error).toMatchObject({ _tag: "HarnessError", message: `The section "s" of plugin broken failed in session ${id}.` })
+      expect(error).toMatchObject({
+        _tag: "HarnessError",
+        message: `The section "s" of plugin broken failed in session ${id}.`
+      })
     }).pipe(Effect.scoped))
 
   it.live("gives an open session what is declared later, and takes it away again", () =>
@@ -155,7 +173,11 @@ describe("SessionRuntime", () => {
       const { id } = yield* session.create()
       expect(yield* ask(id, "a")).toBe("one")
       const runtime = Context.get(services, SessionRuntime)
-      const section = declareSection({ plugin: "p", order: 0 }, { id: "s", order: 0, text: () => Effect.succeed("A late section") })
+      const section = declareSection({ plugin: "p", order: 0 }, {
+        id: "s",
+        order: 0,
+        text: () => Effect.succeed("A late section")
+      })
       yield* runtime.declare({ add: [section], remove: [] })
       expect(yield* ask(id, "b")).toBe("two")
       yield* runtime.declare({ add: [], remove: [section] })

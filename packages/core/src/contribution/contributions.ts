@@ -93,7 +93,8 @@ const describe = (error: unknown): string => error instanceof Error ? error.mess
 
 /** A promise or an effect: work that would come after the draft is gone. */
 const isDeferred = (value: unknown): boolean =>
-  Effect.isEffect(value) || (typeof value === "object" && value !== null && "then" in value && typeof value.then === "function")
+  Effect.isEffect(value) ||
+  (typeof value === "object" && value !== null && "then" in value && typeof value.then === "function")
 
 /** A draft that refuses every use after its transform has returned, which plain objects would allow silently. */
 const revocable = <Draft>(draft: Draft, name: string): { readonly draft: Draft; readonly revoke: () => void } => {
@@ -147,12 +148,16 @@ export const make = <State, Draft, Result>(
       const { draft, revoke } = revocable(options.draft(state, entry.contributor), options.name)
       try {
         const returned: unknown = entry.change(draft)
-        if (isDeferred(returned)) throw new Error("it is asynchronous; a transform changes its draft while it is called")
+        if (isDeferred(returned)) {
+          throw new Error("it is asynchronous; a transform changes its draft while it is called")
+        }
         return null
       } catch (error) {
         return {
           plugin: entry.contributor.plugin,
-          message: `A transform of ${options.name} by plugin ${entry.contributor.plugin} failed and is left out: ${describe(error)}`,
+          message: `A transform of ${options.name} by plugin ${entry.contributor.plugin} failed and is left out: ${
+            describe(error)
+          }`,
           error
         }
       } finally {

@@ -6,6 +6,7 @@
  */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { HarnessExtensions, Registration, TaskExtensions } from "../harness/index.ts"
@@ -27,7 +28,6 @@ import type {
 import type { OpenSession, SessionApi, SessionIdentity } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft } from "../tool/index.ts"
-import type * as Schema from "effect/Schema"
 
 /** What every context has. */
 export interface PluginContext {
@@ -71,9 +71,14 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
     make: (session: OpenSession) => Effect.Effect<Implementation<S>, unknown, Scope.Scope>
   ) => Effect.Effect<void>
   /** Runs once per open session, those already open included, in that session's scope. */
-  readonly onSession: (effect: (session: OpenSession) => Effect.Effect<void, unknown, Scope.Scope>) => Effect.Effect<void>
+  readonly onSession: (
+    effect: (session: OpenSession) => Effect.Effect<void, unknown, Scope.Scope>
+  ) => Effect.Effect<void>
   readonly session: SessionApi
-  readonly tool: Contribution<ToolDraft, { readonly name: string; readonly plugin: string; readonly description: string }>
+  readonly tool: Contribution<
+    ToolDraft,
+    { readonly name: string; readonly plugin: string; readonly description: string }
+  >
   readonly provider: Contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>
   readonly interactions: {
     readonly request: <Q, R>(

@@ -3,6 +3,6 @@
  * hosts provide themselves. Nothing of a running host is reachable from here.
  */
 export * from "./context.ts"
-export { Conversation, conversationKey } from "./conversation.ts"
 export { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
+export { Conversation, conversationKey } from "./conversation.ts"
 export * from "./plugin.ts"

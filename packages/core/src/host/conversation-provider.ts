@@ -19,8 +19,8 @@ import {
   type ServiceDirectoryShape
 } from "../service/index.ts"
 import type { OpenSession } from "../session/index.ts"
-import { Conversation, conversationKey } from "./conversation.ts"
 import { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
+import { Conversation, conversationKey } from "./conversation.ts"
 
 interface Services {
   readonly directory: ServiceDirectoryShape
@@ -30,7 +30,9 @@ interface Services {
 const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
   Effect.flatMap(conversation.input(inputID), (handle) =>
     handle === null
-      ? Effect.fail(new HarnessError({ code: "not_found", message: `There is no input ${inputID} in this conversation.` }))
+      ? Effect.fail(
+        new HarnessError({ code: "not_found", message: `There is no input ${inputID} in this conversation.` })
+      )
       : Effect.succeed(handle))
 
 /** Provides one conversation of a session until the scope closes. Completes once it is there. */
@@ -74,7 +76,14 @@ export const provideConversation = (
           }),
         entries: ({ limit, ...scan }) =>
           Effect.map(conversation.entries({ ...scan, limit: Math.min(1_000, Math.max(1, limit ?? 100)) }), (entries) =>
-            entries.map(({ createdAt, data, id, kind, model, ordinal }) => ({ createdAt, data, id, kind, model, ordinal })))
+            entries.map(({ createdAt, data, id, kind, model, ordinal }) => ({
+              createdAt,
+              data,
+              id,
+              kind,
+              model,
+              ordinal
+            })))
       }
       yield* services.directory.provide(Conversation, implementation, {
         owner: "the host",
@@ -85,7 +94,8 @@ export const provideConversation = (
       yield* Stream.runForEach(watch.envelopes, (envelope) =>
         Effect.andThen(
           view.publish(envelope.operations),
-          Effect.forEach(envelope.events, (event) => happened.emit(event), { discard: true })
+          Effect.forEach(envelope.events, (event) =>
+            happened.emit(event), { discard: true })
         ))
     })
 
@@ -97,17 +107,21 @@ export const provideConversation = (
         Effect.as(true),
         Effect.catchTag("HarnessError", (error) =>
           Effect.as(Effect.logDebug(`The view of session ${sessionID} is taken anew: ${error.message}`), true)),
-        Effect.catchTag("RegistrationError", (error) => Effect.as(Effect.logError(error.message), false)),
+        Effect.catchTag("RegistrationError", (error) =>
+          Effect.as(Effect.logError(error.message), false)),
         Effect.catchDefect((defect) =>
           Effect.logError(`The view of session ${sessionID} could not be followed.`, defect).pipe(
             Effect.andThen(Effect.sleep("1 second")),
             Effect.as(true)
-          ))
+          )
+        )
       )
     }))
     yield* Effect.forkScoped(
       once.pipe(
-        Effect.catch(() => Effect.succeed(false)),
+        Effect.catch(() =>
+          Effect.succeed(false)
+        ),
         Effect.repeat({ while: (again) => again }),
         Effect.ensuring(Deferred.succeed(provided, undefined))
       )

@@ -38,7 +38,11 @@ const ToolResultPart = Schema.Struct({
 
 export const MessageSchema = Schema.Union([
   Schema.Struct({ role: Schema.Literal("system"), content: Schema.String, options }),
-  Schema.Struct({ role: Schema.Literal("user"), content: Schema.Array(Schema.Union([TextPart, FilePartSchema])), options }),
+  Schema.Struct({
+    role: Schema.Literal("user"),
+    content: Schema.Array(Schema.Union([TextPart, FilePartSchema])),
+    options
+  }),
   Schema.Struct({
     role: Schema.Literal("assistant"),
     content: Schema.Array(Schema.Union([TextPart, ReasoningPart, FilePartSchema, ToolCallPart])),

@@ -1,6 +1,6 @@
 export * from "./context.ts"
-export { Conversation, conversationKey } from "./conversation.ts"
 export { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
+export { Conversation, conversationKey } from "./conversation.ts"
 export * from "./location-map.ts"
 export { workingOrder } from "./order.ts"
 export * from "./plugin.ts"

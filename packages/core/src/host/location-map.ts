@@ -95,6 +95,7 @@ const make = (options: LocationMapOptions) =>
 
 /** Gives the location of a directory. Only entry points ask it: a route, a command, a connection. */
 export class LocationMap extends Context.Service<LocationMap, LocationMapShape>()("@bezel/core/host/LocationMap") {
-  static readonly layerWith = (options: LocationMapOptions): GlobalLayer<LocationMap> => Layer.effect(LocationMap, make(options))
+  static readonly layerWith = (options: LocationMapOptions): GlobalLayer<LocationMap> =>
+    Layer.effect(LocationMap, make(options))
   static readonly layer = LocationMap.layerWith({})
 }

@@ -64,7 +64,8 @@ export const makePresentation = (
 
     return {
       makeContext: (facet, kernel) => {
-        const register = (presentation: Effect.Effect<void, never, Scope.Scope>) => Effect.asVoid(facet.register({ presentation }))
+        const register = (presentation: Effect.Effect<void, never, Scope.Scope>) =>
+          Effect.asVoid(facet.register({ presentation }))
         return {
           plugin: facet.entry.id,
           options: facet.entry.options ?? null,
@@ -74,7 +75,9 @@ export const makePresentation = (
           plugins: kernel.plugins,
           use: (token) => facet.own(connection.use(token)),
           observe: (token, effect) => register(connection.observe(token, effect)),
-          interactions: { handle: (interaction, handler) => register(connection.interactions.handle(interaction, handler)) },
+          interactions: {
+            handle: (interaction, handler) => register(connection.interactions.handle(interaction, handler))
+          },
           connection: connection.state,
           session: {
             current: Effect.sync(() => identity(connection.session.value)),
@@ -86,7 +89,7 @@ export const makePresentation = (
       check: () => [],
       apply: ({ added, removed }) =>
         Effect.andThen(
-          Effect.forEach([...removed].reverse(), stop, { discard: true }),
+          Effect.forEach(removed.toReversed(), stop, { discard: true }),
           Effect.forEach(added, start, { discard: true })
         )
     }

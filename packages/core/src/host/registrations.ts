@@ -44,7 +44,10 @@ const duplicateFaults = (current: Registrations): ReadonlyArray<BindFault> => {
       owners.set(unique, plugin)
       return []
     }
-    return [{ plugin, message: `${unique} is there already, from plugin ${owner}; remove one of them from the manifest` }]
+    return [{
+      plugin,
+      message: `${unique} is there already, from plugin ${owner}; remove one of them from the manifest`
+    }]
   })
 }
 
@@ -103,13 +106,15 @@ export const makeBinding = (host: {
     })
 
   const only = <K extends SessionRegistration["kind"]>(registrations: Registrations, kind: K) =>
-    registrations.flatMap(({ item }) => item.kind === kind ? [item as Extract<SessionRegistration, { readonly kind: K }>] : [])
+    registrations.flatMap(({ item }) =>
+      item.kind === kind ? [item as Extract<SessionRegistration, { readonly kind: K }>] : []
+    )
 
   return {
     check: (current, plugins) => [...duplicateFaults(current), ...needFaults(current, plugins, hosted)],
     apply: ({ added, removed }) =>
       Effect.gen(function*() {
-        yield* Effect.forEach([...removed].reverse(), ({ item }) => retract(item), { discard: true })
+        yield* Effect.forEach(removed.toReversed(), ({ item }) => retract(item), { discard: true })
         yield* Effect.forEach(added, ({ item }) => publish(item), { discard: true })
         yield* host.tools.replace({
           remove: only(removed, "tool").map(({ entry }) => entry),

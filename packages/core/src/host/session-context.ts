@@ -75,7 +75,8 @@ const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): Harnes
         bindUnregister(unregister)
         return token
       }),
-    hooks: (namespace, kind, handlers, options) => declare(declareHooks(contributor, namespace, kind, handlers, options)),
+    hooks: (namespace, kind, handlers, options) =>
+      declare(declareHooks(contributor, namespace, kind, handlers, options)),
     section: (section) => declare(declareSection(contributor, section)),
     task: (kind) => declare(declareTask(contributor, kind.name, (harness) => harness.task(kind)))
   }
@@ -86,7 +87,9 @@ const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts)
   const owner = contributor.plugin
 
   /** An implementation that does not fit its token fails where it is given, not when everything is bound. */
-  const rehearse = (publish: (scratch: ServiceDirectoryShape) => Effect.Effect<unknown, { readonly message: string }, Scope.Scope>) =>
+  const rehearse = (
+    publish: (scratch: ServiceDirectoryShape) => Effect.Effect<unknown, { readonly message: string }, Scope.Scope>
+  ) =>
     Effect.flatMap(ServiceDirectory.make, (scratch) => Effect.scoped(publish(scratch))).pipe(
       Effect.catch((error) => Effect.die(new Error(error.message)))
     )
@@ -174,8 +177,10 @@ export const makeSessionContext = (
     provider: contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>(
       (change) => register({ kind: "provider", entry: { contributor, change } }),
       parts.providers.contributions.reload,
-      Effect.map(parts.providers.table, ({ plugins, providers }) =>
-        [...providers.keys()].map((id) => ({ id, plugin: plugins.get(id) ?? "the host" })))
+      Effect.map(
+        parts.providers.table,
+        ({ plugins, providers }) => [...providers.keys()].map((id) => ({ id, plugin: plugins.get(id) ?? "the host" }))
+      )
     ),
     interactions: { request: parts.broker.request },
     ...harnessExtensions(facet, parts)

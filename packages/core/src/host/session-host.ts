@@ -83,8 +83,10 @@ const makeSessionHost = Effect.gen(function*() {
   yield* runtime.declare({
     remove: [],
     add: [
-      declareSession({ plugin: "the host", order: -1 }, (session) =>
-        provideConversation({ directory, broker }, session, session.main))
+      declareSession(
+        { plugin: "the host", order: -1 },
+        (session) => provideConversation({ directory, broker }, session, session.main)
+      )
     ]
   })
 
@@ -162,6 +164,8 @@ export const locationLayer = (location: LocationRef) =>
     Layer.provideMerge(PluginKernel.layer),
     Layer.provideMerge(SessionHost.layer),
     Layer.provideMerge(SessionRuntime.layer),
-    Layer.provideMerge(Layer.mergeAll(ToolRegistry.layer, ProviderRegistry.layer, ServiceDirectory.layer, InteractionBroker.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(ToolRegistry.layer, ProviderRegistry.layer, ServiceDirectory.layer, InteractionBroker.layer)
+    ),
     Layer.provideMerge(Layer.succeed(Location, location))
   )

@@ -22,7 +22,9 @@ export const makeStandIn = <A>(service: string, plugin: string, methods: Readonl
     }
     const { implementation } = resolved
     if ((typeof implementation !== "object" && typeof implementation !== "function") || implementation === null) {
-      throw new Error(`Service "${service}" is no object, so plugin ${plugin} must call use when it needs it, not during setup.`)
+      throw new Error(
+        `Service "${service}" is no object, so plugin ${plugin} must call use when it needs it, not during setup.`
+      )
     }
     return implementation
   }

@@ -47,7 +47,8 @@ export interface FacetScope<Item> {
   readonly own: <A, E, R>(resource: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
 }
 
-export type Limits = { readonly [phase in PluginPhase]: Duration.Duration }
+/** Time limit of each phase. */
+export type Limits = ReadonlyMap<PluginPhase, Duration.Duration>
 
 /** What the kernel does for a facet that registers or unregisters after bind. */
 export interface FacetHooks<Item> {
@@ -62,6 +63,7 @@ export interface RunningFacet<Item> extends FacetScope<Item> {
   readonly status: () => PluginStatus
   readonly enter: (phase: PluginPhase, state?: PluginStatus["state"]) => void
   readonly markBound: () => void
+  readonly failure: (phase: PluginPhase, what: string, cause: Cause.Cause<unknown>) => PluginFailure
   readonly fail: (failure: PluginFailure) => void
   /** Runs work of the facet in its scope, for as long as the limit of the phase. */
   readonly run: <A>(phase: PluginPhase, work: Effect.Effect<A, unknown, Scope.Scope>) => Effect.Effect<A, PluginFailure>
@@ -98,7 +100,10 @@ export const makeFacet = <Item>(options: {
     error: null
   }
 
-  const failure = (phase: PluginPhase, what: string, cause: Cause.Cause<unknown>): PluginFailure => ({
+  const limitOf = (phase: PluginPhase) => limits.get(phase) ?? Duration.infinity
+  const seconds = (phase: PluginPhase) => `${Duration.toSeconds(limitOf(phase))} s`
+
+  const failure: RunningFacet<Item>["failure"] = (phase, what, cause) => ({
     plugin: entry.id,
     phase,
     message: `Plugin ${entry.id} failed in the ${host} host during ${phase}: ${what}`,
@@ -123,13 +128,12 @@ export const makeFacet = <Item>(options: {
       running.add(fiber)
       fiber.addObserver(() => running.delete(fiber))
       const settled = yield* Fiber.await(fiber).pipe(
-        Effect.timeoutOption(limits[phase]),
+        Effect.timeoutOption(limitOf(phase)),
         Effect.onInterrupt(() => Effect.forkDetach(Fiber.interrupt(fiber)))
       )
       if (Option.isNone(settled)) {
         yield* Effect.forkDetach(Fiber.interrupt(fiber))
-        const seconds = Duration.toMillis(limits[phase]) / 1000
-        return yield* Effect.fail(failure(phase, `it did not finish within ${seconds} s`, Cause.empty))
+        return yield* Effect.fail(failure(phase, `it did not finish within ${seconds(phase)}`, Cause.empty))
       }
       return yield* Exit.isSuccess(settled.value)
         ? Effect.succeed(settled.value.value)
@@ -143,7 +147,9 @@ export const makeFacet = <Item>(options: {
       const settled = yield* Deferred.make<Exit.Exit<void> | null>()
       const fiber = yield* Effect.forkDetach(work)
       fiber.addObserver((exit) => Deferred.doneUnsafe(settled, Exit.succeed(exit)))
-      const timer = yield* Effect.forkDetach(Effect.andThen(Effect.sleep(limits.dispose), Deferred.succeed(settled, null)))
+      const timer = yield* Effect.forkDetach(
+        Effect.andThen(Effect.sleep(limitOf("dispose")), Deferred.succeed(settled, null))
+      )
       const exit = yield* Deferred.await(settled)
       yield* Fiber.interrupt(timer)
       return exit
@@ -170,6 +176,7 @@ export const makeFacet = <Item>(options: {
     markBound: () => {
       bound = true
     },
+    failure,
     fail: (failed) => {
       status = { ...status, state: "failed", phase: failed.phase, error: failed.message }
     },
@@ -209,14 +216,13 @@ export const makeFacet = <Item>(options: {
     },
     dispose: Effect.gen(function*() {
       sealed = true
-      const seconds = Duration.toMillis(limits.dispose) / 1000
       // What does not let itself be interrupted keeps running, but what the facet owns is still given back.
       const stuck = yield* bounded(Fiber.interruptAll([...running]))
       const closed = yield* bounded(Scope.close(scope, Exit.void))
-      if (closed === null) return failure("dispose", `it did not close within ${seconds} s`, Cause.empty)
+      if (closed === null) return failure("dispose", `it did not close within ${seconds("dispose")}`, Cause.empty)
       if (Exit.isFailure(closed)) return failure("dispose", causeMessage(closed.cause), closed.cause)
       return stuck === null
-        ? failure("dispose", `work of it could not be interrupted within ${seconds} s`, Cause.empty)
+        ? failure("dispose", `work of it could not be interrupted within ${seconds("dispose")}`, Cause.empty)
         : null
     }).pipe(Effect.uninterruptible)
   }

@@ -72,17 +72,7 @@ export interface Kernel {
 }
 
 const defaultLimit = Duration.seconds(10)
-
-const makeLimits = (given: KernelOptions<never, never>["limits"]): Limits => {
-  const limit = (phase: PluginPhase) => Duration.fromInputUnsafe(given?.[phase] ?? defaultLimit)
-  return {
-    load: limit("load"),
-    setup: limit("setup"),
-    bind: limit("bind"),
-    activate: limit("activate"),
-    dispose: limit("dispose")
-  }
-}
+const phases: ReadonlyArray<PluginPhase> = ["load", "setup", "bind", "activate", "dispose"]
 
 const log = (failure: PluginFailure) => Effect.logWarning(failure.message, failure.cause)
 
@@ -94,7 +84,9 @@ export const make = <Context, Item>(
   options: KernelOptions<Context, Item>
 ): Effect.Effect<Kernel, HostFailed, Scope.Scope> =>
   Effect.gen(function*() {
-    const limits = makeLimits(options.limits)
+    const limits: Limits = new Map(
+      phases.map((phase) => [phase, Duration.fromInputUnsafe(options.limits?.[phase] ?? defaultLimit)])
+    )
     const report = options.report ?? log
     // One change of what is visible at a time, so that checks see what changes are applied to.
     const line = yield* Semaphore.make(1)
@@ -136,19 +128,12 @@ export const make = <Context, Item>(
     )
     const kernel: Kernel = { plugins: Effect.sync(() => all.map((facet) => facet.status())) }
 
-    const failure = (facet: RunningFacet<Item>, phase: PluginPhase, what: string, cause: Cause.Cause<unknown>) => ({
-      plugin: facet.id,
-      phase,
-      message: `Plugin ${facet.id} failed in the ${options.host} host during ${phase}: ${what}`,
-      cause
-    })
-
     /** Out of sight in one step, then closed in reverse order; gives what went wrong with closing. */
     const takeOut = (facets: ReadonlyArray<RunningFacet<Item>>) =>
       Effect.gen(function*() {
         taking = taking.filter((facet) => !facets.includes(facet))
         yield* apply({ added: [], removed: facets.flatMap((facet) => facet.seal()) })
-        for (const facet of [...facets].reverse()) {
+        for (const facet of facets.toReversed()) {
           const disposal = yield* facet.dispose
           if (disposal !== null) yield* report(disposal)
         }
@@ -157,9 +142,9 @@ export const make = <Context, Item>(
     // Each by itself, so that a later facet still finds what earlier ones provide while it closes.
     const closeAll = Effect.gen(function*() {
       closing = true
-      for (const facet of [...taking].reverse()) {
+      for (const facet of taking.toReversed()) {
         const exit = yield* Effect.exit(takeOut([facet]))
-        if (Exit.isFailure(exit)) yield* report(failure(facet, "dispose", causeMessage(exit.cause), exit.cause))
+        if (Exit.isFailure(exit)) yield* report(facet.failure("dispose", causeMessage(exit.cause), exit.cause))
         if (facet.status().state === "starting" || facet.status().state === "loaded") facet.enter("dispose", "closed")
       }
     }).pipe(Effect.uninterruptible)
@@ -185,12 +170,12 @@ export const make = <Context, Item>(
         for (let faults = cascade ? check(taking.filter((facet) => !isOut(facet))) : []; faults.length > 0;) {
           for (const fault of faults) {
             const facet = taking.find((candidate) => candidate.id === fault.plugin)
-            if (facet !== undefined) failures.push(failure(facet, "bind", fault.message, Cause.empty))
+            if (facet !== undefined) failures.push(facet.failure("bind", fault.message, Cause.empty))
           }
           faults = check(taking.filter((facet) => !isOut(facet)))
         }
         const out = taking.filter(isOut)
-        for (const failed of [...failures].reverse()) out.find((facet) => facet.id === failed.plugin)?.fail(failed)
+        for (const failed of failures.toReversed()) out.find((facet) => facet.id === failed.plugin)?.fail(failed)
         if (out.some((facet) => facet.entry.required === true)) return yield* hostFailed(failures)
         for (const failed of failures) yield* report(failed)
         yield* takeOut(out)
@@ -229,7 +214,7 @@ export const make = <Context, Item>(
       }
       yield* apply({ added: visible(taking), removed: [] })
 
-      for (const facet of [...taking]) {
+      for (const facet of taking) {
         // An earlier failure may have taken this one out meanwhile.
         if (!taking.includes(facet)) continue
         facet.enter("activate")

@@ -35,5 +35,7 @@ export const resolveLocation = (
   }).pipe(Effect.flatMap(({ isDirectory, real }) =>
     isDirectory
       ? Effect.succeed({ directory: real, workspaceID })
-      : Effect.fail(new LocationUnavailable({ directory, message: `${directory} cannot be used: it is not a directory.` }))
+      : Effect.fail(
+        new LocationUnavailable({ directory, message: `${directory} cannot be used: it is not a directory.` })
+      )
   ))

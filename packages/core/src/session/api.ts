@@ -16,7 +16,11 @@ export interface SessionApi extends Omit<SessionStoreShape, "create" | "report">
 }
 
 /** Composes the API of one location. */
-export const makeSessionApi = (location: LocationRef, store: SessionStoreShape, runtime: SessionRuntimeShape): SessionApi => ({
+export const makeSessionApi = (
+  location: LocationRef,
+  store: SessionStoreShape,
+  runtime: SessionRuntimeShape
+): SessionApi => ({
   create: (input) => Effect.suspend(() => store.create({ ...input, location })),
   get: store.get,
   list: store.list,

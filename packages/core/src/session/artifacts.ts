@@ -11,9 +11,13 @@ import type { ArtifactWriter } from "../tool/index.ts"
 const defaultMaxBytes = 100 * 1024 * 1024
 
 /** A part of a file name that every file system takes. */
-const safe = (name: string): string => name.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^\.+/, "").slice(0, 80) || "output"
+const safe = (name: string): string =>
+  name.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^\.+/, "").slice(0, 80) || "output"
 
-const create = async (folder: string, name: string): Promise<{ readonly file: string; readonly handle: fs.FileHandle }> => {
+const create = async (
+  folder: string,
+  name: string
+): Promise<{ readonly file: string; readonly handle: fs.FileHandle }> => {
   const { ext, name: stem } = path.parse(safe(name))
   for (let attempt = 1;; attempt++) {
     const file = path.join(folder, attempt === 1 ? `${stem}${ext}` : `${stem}-${attempt}${ext}`)

@@ -69,7 +69,8 @@ export const translated = (conversation: Conversation, namespaces: ReadonlyMap<N
           write: tx.write,
           createTask: tx.createTask,
           newestEntry: tx.newestEntry
-        })),
+        })
+      ),
     fork: (at) => Effect.map(conversation.fork(at), (forked) => translated(forked, namespaces))
   }
 }
@@ -88,7 +89,11 @@ export const declareNamespace = (
   id: string,
   shape: NamespaceShape,
   options?: { readonly view?: (state: JsonObject) => JsonValue }
-): { readonly declaration: SessionDeclaration; readonly token: Namespace; readonly bindUnregister: (unregister: Effect.Effect<void>) => void } => {
+): {
+  readonly declaration: SessionDeclaration
+  readonly token: Namespace
+  readonly bindUnregister: (unregister: Effect.Effect<void>) => void
+} => {
   let unregister: Effect.Effect<void> = Effect.void
 
   const find = (conversationID: string) =>
@@ -167,7 +172,9 @@ export const declareHooks = <K extends HookKind>(
     Effect.suspend(() => {
       const own = target.namespaces.get(namespace)
       if (own === undefined) {
-        return Effect.fail(invalid(`The namespace "${namespace.id}" is not registered any more, so its hooks cannot be.`))
+        return Effect.fail(
+          invalid(`The namespace "${namespace.id}" is not registered any more, so its hooks cannot be.`)
+        )
       }
       const handled = situated<K>(handlers, within(target.session.identity.sessionID))
       return Effect.asVoid(target.harness.hooks(own, kind, handled, options))

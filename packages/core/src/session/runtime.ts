@@ -68,7 +68,9 @@ export interface SessionRuntimeShape {
   /** Accepts a prompt durably and gives its input's id; does not wait for the answer. */
   readonly prompt: (options: PromptOptions) => Effect.Effect<{ readonly inputID: string }, OpenError>
   /** The same, placed into the running turn at its next boundary. */
-  readonly steer: (options: Omit<PromptOptions, "whenBusy" | "resume">) => Effect.Effect<{ readonly inputID: string }, OpenError>
+  readonly steer: (
+    options: Omit<PromptOptions, "whenBusy" | "resume">
+  ) => Effect.Effect<{ readonly inputID: string }, OpenError>
   /** Starts work that is there: accepted prompts, and what a crash left. */
   readonly resume: (sessionID: string) => Effect.Effect<void, OpenError>
   /** Completes when no turn runs and nothing is queued; with an input's id, when that has ended. Holds nothing but the session. */
@@ -81,7 +83,10 @@ export interface SessionRuntimeShape {
   /** Sessions with running or queued work, by id. */
   readonly active: Effect.Effect<ReadonlyArray<string>>
   readonly configure: (sessionID: string, patch: Partial<ConversationConfig>) => Effect.Effect<void, OpenError>
-  readonly abortInput: (sessionID: string, inputID: string) => Effect.Effect<"aborted" | "already_placed" | "ended", OpenError>
+  readonly abortInput: (
+    sessionID: string,
+    inputID: string
+  ) => Effect.Effect<"aborted" | "already_placed" | "ended", OpenError>
   /** A new conversation of the session whose transcript is the main one's up to and including entry `at`; gives its id. */
   readonly fork: (sessionID: string, at: string) => Effect.Effect<string, OpenError>
   /** Text of the newest final answer of the main conversation, or an empty string. */
@@ -149,7 +154,8 @@ const make = (options: SessionRuntimeOptions) =>
           Effect.exit
         )
         if (Exit.isSuccess(exit)) return
-        const message = `The ${declaration.what} of plugin ${declaration.plugin} failed in session ${target.session.identity.sessionID}.`
+        const message =
+          `The ${declaration.what} of plugin ${declaration.plugin} failed in session ${target.session.identity.sessionID}.`
         if (!declaration.required) return yield* Effect.logWarning(message, exit.cause)
         yield* Effect.logError(message, exit.cause)
         return yield* new HarnessFault({ code: "invalid", message })
@@ -163,7 +169,8 @@ const make = (options: SessionRuntimeOptions) =>
             sessionID,
             expected: record.location.directory,
             actual: location.directory,
-            message: `The session ${sessionID} belongs to ${record.location.directory}, not to ${location.directory}; ask for it there.`
+            message:
+              `The session ${sessionID} belongs to ${record.location.directory}, not to ${location.directory}; ask for it there.`
           })
         }
         const scope = yield* Effect.scope
@@ -177,7 +184,9 @@ const make = (options: SessionRuntimeOptions) =>
           artifact: (name) =>
             Effect.flatMap(Effect.orDie(files.folder(sessionID)), (folder) => openArtifact(folder, name)),
           onReport: (report) => {
-            Effect.runForkWith(base)(Effect.logWarning(report.message).pipe(Effect.annotateLogs({ session: sessionID })))
+            Effect.runForkWith(base)(
+              Effect.logWarning(report.message).pipe(Effect.annotateLogs({ session: sessionID }))
+            )
           }
         })
         const namespaces = new Map<Namespace, Namespace>()
@@ -195,7 +204,7 @@ const make = (options: SessionRuntimeOptions) =>
           ...target,
           isReady: () => isReady,
           reconcile: Effect.gen(function*() {
-            for (const [declaration, own] of [...applied].reverse()) {
+            for (const [declaration, own] of [...applied].toReversed()) {
               if (declarations.includes(declaration)) continue
               applied.delete(declaration)
               yield* Scope.close(own, Exit.void)
@@ -260,16 +269,22 @@ const make = (options: SessionRuntimeOptions) =>
         ? Effect.succeed(entry.session.main)
         : Effect.flatMap(entry.session.conversation(id), (found) =>
           found === null
-            ? Effect.fail(new HarnessFault({ code: "not_found", message: `There is no conversation ${id} in this session.` }))
+            ? Effect.fail(
+              new HarnessFault({ code: "not_found", message: `There is no conversation ${id} in this session.` })
+            )
             : Effect.succeed(found))
 
     const inputOf = (entry: Entry, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
       Effect.flatMap(entry.session.main.input(inputID), (handle) =>
         handle === null
-          ? Effect.fail(new HarnessFault({ code: "not_found", message: `There is no input ${inputID} in this session.` }))
+          ? Effect.fail(
+            new HarnessFault({ code: "not_found", message: `There is no input ${inputID} in this session.` })
+          )
           : Effect.succeed(handle))
 
-    const prompt: SessionRuntimeShape["prompt"] = ({ conversationID, prompt, requestID, resume, sessionID, whenBusy }) =>
+    const prompt: SessionRuntimeShape["prompt"] = (
+      { conversationID, prompt, requestID, resume, sessionID, whenBusy }
+    ) =>
       using(sessionID, (entry) =>
         Effect.gen(function*() {
           const conversation = yield* conversationOf(entry, conversationID)
@@ -302,8 +317,10 @@ const make = (options: SessionRuntimeOptions) =>
         return active.sort()
       }),
       configure: (sessionID, patch) => using(sessionID, (entry) => entry.session.main.configure(patch)),
-      abortInput: (sessionID, inputID) => using(sessionID, (entry) => Effect.flatMap(inputOf(entry, inputID), (handle) => handle.abort)),
-      fork: (sessionID, at) => using(sessionID, (entry) => Effect.map(entry.session.main.fork(at), (conversation) => conversation.id)),
+      abortInput: (sessionID, inputID) =>
+        using(sessionID, (entry) => Effect.flatMap(inputOf(entry, inputID), (handle) => handle.abort)),
+      fork: (sessionID, at) =>
+        using(sessionID, (entry) => Effect.map(entry.session.main.fork(at), (conversation) => conversation.id)),
       finalText: (sessionID) => using(sessionID, (entry) => entry.session.main.finalText),
       open: (sessionID) =>
         Effect.gen(function*() {
@@ -328,7 +345,9 @@ const make = (options: SessionRuntimeOptions) =>
   })
 
 /** The sessions of one location. */
-export class SessionRuntime extends Context.Service<SessionRuntime, SessionRuntimeHost>()("@bezel/core/SessionRuntime") {
+export class SessionRuntime
+  extends Context.Service<SessionRuntime, SessionRuntimeHost>()("@bezel/core/SessionRuntime")
+{
   static readonly layerWith = (options: SessionRuntimeOptions) => Layer.effect(SessionRuntime, make(options))
   static readonly layer = SessionRuntime.layerWith({})
 }

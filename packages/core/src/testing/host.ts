@@ -59,11 +59,17 @@ export interface TestSessionHost {
 export const emptySettings: SettingsReader = { get: (key) => key.default, skipped: [], sources: [], warnings: [] }
 
 /** The global tier in memory. */
-export const testGlobals = (plugins: ReadonlyArray<Plugin>, options: TestHostOptions = {}): Layer.Layer<GlobalServices> => {
+export const testGlobals = (
+  plugins: ReadonlyArray<Plugin>,
+  options: TestHostOptions = {}
+): Layer.Layer<GlobalServices> => {
   const reader = options.settings ?? emptySettings
   return Layer.mergeAll(
     SessionStore.layerMemory.pipe(Layer.provideMerge(SessionStorage.layerMemory)),
-    Layer.succeed(Settings, Settings.of({ user: Effect.succeed(reader), forLocation: () => Effect.succeed(reader), keys: [] })),
+    Layer.succeed(
+      Settings,
+      Settings.of({ user: Effect.succeed(reader), forLocation: () => Effect.succeed(reader), keys: [] })
+    ),
     SessionPlugins.layer(
       Plugin.sources("session", [modelPlugin(options.model ?? scriptedModel([])), ...plugins], options.entries),
       options.limits === undefined ? {} : { limits: options.limits }
@@ -122,7 +128,9 @@ export const testSessionHost = (
         Effect.gen(function*() {
           const { inputID } = yield* host.session.prompt({ sessionID, prompt: { text } })
           const outcome = yield* host.session.wait(sessionID, inputID)
-          return outcome.status === "done" ? outcome.text : `(${outcome.reason}: ${outcome.error?.message ?? "no error"})`
+          return outcome.status === "done"
+            ? outcome.text
+            : `(${outcome.reason}: ${outcome.error?.message ?? "no error"})`
         }).pipe(Effect.orDie)
     }
   })
@@ -144,7 +152,10 @@ export const testPresentation = (
     const { makeContext, ...bind } = yield* makePresentation({ connection, location: host.location })
     yield* Kernel.make<PresentationContext, PresentationItem>({
       host: "presentation",
-      plugins: Object.entries(facets).map(([id, facet]) => ({ entry: { id, required: true }, load: Effect.succeed(facet) })),
+      plugins: Object.entries(facets).map(([id, facet]) => ({
+        entry: { id, required: true },
+        load: Effect.succeed(facet)
+      })),
       makeContext,
       bind
     })

@@ -1,5 +1,5 @@
 export * from "./host.ts"
-export * from "./model.ts"
 export * from "./model-server.ts"
+export * from "./model.ts"
 export * from "./service.ts"
 export * from "./storage.ts"
