@@ -1,13 +1,13 @@
 /** What facets get of the terminal, on a terminal in memory. */
 import { Plugin } from "@bezel/core/host"
 import { span, text, type TuiContext } from "@bezel/tui"
-import { testTerminal } from "@bezel/tui/testing"
 import { it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { describe, expect } from "vitest"
+import { testTerminal } from "./memory-terminal.ts"
 import { makeStubSession } from "./stub-session.ts"
 
 type Setup = (ctx: TuiContext) => Effect.Effect<void, unknown, Scope.Scope>

@@ -1,9 +1,9 @@
 import { Plugin } from "@bezel/core/host"
 import { type Block, text } from "@bezel/tui"
-import { testTerminal } from "@bezel/tui/testing"
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { describe, expect } from "vitest"
+import { testTerminal } from "./memory-terminal.ts"
 import { makeStubSession } from "./stub-session.ts"
 
 /** A screen of rows that the test appends to and changes. */

@@ -4,7 +4,7 @@
  * The default theme uses the terminal's own sixteen colours, so it is readable on dark and light backgrounds alike.
  * `NO_COLOR` leaves weight, slant and underline only. These are, beside pi-tui's own, the only escape sequences written.
  */
-import type { Span, SpanStyle, StyledSpan, ThemeColor } from "./block.ts"
+import type { Span, SpanStyle, ThemeColor } from "./block.ts"
 import type { Theme } from "./contributions.ts"
 import { sanitize, sanitizeLine } from "./sanitize.ts"
 
@@ -127,7 +127,3 @@ export const makePainter = (theme: Theme, useColor: boolean): Painter => {
   }
   return { style, span, line }
 }
-
-/** Text of spans, without style; for search, tests and logs. */
-export const plain = (spans: ReadonlyArray<Span>): string =>
-  spans.map((content: string | StyledSpan) => typeof content === "string" ? content : content.text).join("")

@@ -5,12 +5,12 @@ import { tool } from "@bezel/core/tool"
 import { builtinTerminalPlugins } from "@bezel/plugins"
 import { permissionsSession } from "@bezel/plugins/permissions"
 import { toolsSession } from "@bezel/plugins/tools"
-import { testTerminal } from "@bezel/tui/testing"
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { readFile } from "node:fs/promises"
 import { describe, expect } from "vitest"
+import { testTerminal } from "../../tui/memory-terminal.ts"
 
 const echo = Plugin.define({
   id: "test.echo",

@@ -1,5 +1,5 @@
 /** Chat: the conversation on the screen. */
-import { Plugin } from "@bezel/core/host"
+import { Plugin } from "@bezel/core/host/contract"
 import { tui } from "./tui.ts"
 
 export * from "./contract.ts"

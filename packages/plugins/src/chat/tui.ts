@@ -1,7 +1,7 @@
 /**
  * The terminal facet of chat: the chat screen over the root conversation of the session that the terminal is attached to.
  */
-import { Conversation } from "@bezel/core/host"
+import { Conversation } from "@bezel/core/host/contract"
 import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"

@@ -31,7 +31,7 @@ export interface FrameParts {
 }
 
 /** What stands for a contribution whose code failed. */
-export const faultBlock = (plugin: string, what: string, error: unknown): Block =>
+const faultBlock = (plugin: string, what: string, error: unknown): Block =>
   text(
     span(`${plugin}: ${what} failed: ${error instanceof Error ? error.message : String(error)}`, { color: "error" }),
     {

@@ -1,14 +1,13 @@
 /**
  * `@bezel/tui/testing`: a terminal in memory, for tests of terminal facets.
  *
- * The host, the renderer and the input handling are the real ones; only the terminal is `@xterm/headless` instead of a
- * person's. Frames are timed by the wall clock, so run such a test without a test clock. Needs `@xterm/headless` installed.
+ * The host, the renderer and the input handling are the real ones; only the terminal is an emulator that the test brings,
+ * instead of a person's. Frames are timed by the wall clock, so run such a test without a test clock.
  */
 import type { PresentationHalf, PresentationItem } from "@bezel/core/host"
 import type { HostFailed, PluginSource } from "@bezel/core/kernel"
 import type { Terminal } from "@earendil-works/pi-tui"
 import { StdinBuffer } from "@earendil-works/pi-tui"
-import xterm from "@xterm/headless"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
@@ -26,9 +25,23 @@ export const renderBlocks = (blocks: ReadonlyArray<Block>, width = 80): Readonly
     row.replace(/\x1b\[[0-9;]*m/g, "").trimEnd()
   )
 
+/** What is needed of a terminal emulator; `new Terminal({ allowProposedApi: true })` of `@xterm/headless` is one. */
+export interface Screen {
+  readonly cols: number
+  readonly rows: number
+  readonly write: (data: string, drawn: () => void) => void
+  readonly resize: (columns: number, rows: number) => void
+  readonly buffer: {
+    readonly active: {
+      readonly length: number
+      readonly getLine: (index: number) => { readonly translateToString: (trimRight: boolean) => string } | undefined
+    }
+  }
+}
+
 /** A terminal in memory: what the host writes is on its screen, what is typed goes to the host. */
 export class MemoryTerminal implements Terminal {
-  readonly #screen: InstanceType<typeof xterm.Terminal>
+  readonly #screen: Screen
   readonly #input = new StdinBuffer()
   #onInput: (data: string) => void = () => {}
   #onResize: () => void = () => {}
@@ -37,8 +50,8 @@ export class MemoryTerminal implements Terminal {
   written = ""
   readonly kittyProtocolActive = false
 
-  constructor(columns = 80, rows = 24) {
-    this.#screen = new xterm.Terminal({ cols: columns, rows, scrollback: 100_000, allowProposedApi: true })
+  constructor(screen: Screen) {
+    this.#screen = screen
     this.#input.on("data", (sequence) => this.#onInput(sequence))
     this.#input.on("paste", (pasted) => this.#onInput(`\x1b[200~${pasted}\x1b[201~`))
   }
@@ -144,17 +157,17 @@ export interface TestTerminal {
 export const testTerminal = <Item = PresentationItem>(options: {
   readonly presentation: PresentationHalf<Item>
   readonly plugins: ReadonlyArray<PluginSource<TuiContext>>
-  readonly columns?: number
-  readonly rows?: number
-  readonly screen?: string
+  readonly screen: Screen
+  /** Id of the screen to begin with; default `chat`. */
+  readonly first?: string
 }): Effect.Effect<TestTerminal, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const terminal = new MemoryTerminal(options.columns, options.rows)
+    const terminal = new MemoryTerminal(options.screen)
     const fiber = yield* Effect.forkScoped(runTerminal({
       presentation: options.presentation,
       plugins: options.plugins,
       terminal,
-      ...(options.screen === undefined ? {} : { screen: options.screen })
+      ...(options.first === undefined ? {} : { screen: options.first })
     }))
     const shown = Effect.promise(() => terminal.drawn)
     const until = (wanted: string | RegExp) =>
