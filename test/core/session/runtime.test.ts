@@ -4,7 +4,7 @@ import { SessionStorage } from "@bezel/core/storage"
 import { call, run, say, scriptedModel, temporaryDirectory, testGlobals, testSessionHost } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import * as Schema from "effect/Schema"
 import { TestClock } from "effect/testing"
 import * as fs from "node:fs"
@@ -185,4 +185,15 @@ describe("SessionRuntime", () => {
       const has = model.requests.map(({ messages }) => JSON.stringify(messages).includes("A late section"))
       expect(has).toEqual([false, true, false])
     }).pipe(Effect.scoped))
+
+  it.effect("opens a session although the effect of a plugin for it never settles", () =>
+    Effect.gen(function*() {
+      const stuck = Plugin.define({ id: "stuck", session: (ctx) => ctx.onSession(() => Effect.never) })
+      const { ask, session } = yield* testSessionHost([stuck], { model: scriptedModel(["hello"]) })
+      const { id } = yield* session.create()
+      const asking = yield* Effect.forkScoped(ask(id, "a"), { startImmediately: true })
+      yield* Effect.repeat(Effect.yieldNow, { times: 100 })
+      yield* TestClock.adjust("10 seconds")
+      expect(yield* Fiber.join(asking)).toBe("hello")
+    }))
 })
