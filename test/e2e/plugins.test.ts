@@ -1,0 +1,132 @@
+import { copyFileSync, mkdirSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
+import { type Home, makeHome, root } from "./command.ts"
+
+const example = join(root, "examples/plugin/ticket.ts")
+
+const withExample = (home: Home, folder: string) => {
+  mkdirSync(join(home.folder, folder), { recursive: true })
+  copyFileSync(example, join(home.folder, folder, "ticket.ts"))
+  home.write("work/tickets.json", JSON.stringify([{ id: "SHOP-12", title: "Cart loses items", status: "open" }]))
+}
+
+describe.each([["the bundle", {}], ["the source", { BEZEL_SOURCE: "1" }]])(
+  "a plugin file from outside, with %s,",
+  (_, env) => {
+    it("offers its tool to the model, and its Effect is the program's own", async () => {
+      const home = makeHome()
+      withExample(home, ".config/bezel/plugins")
+      const server = await startModelServer(
+        {
+          calls: [{ id: "a", name: "ticket", args: { id: "SHOP-12" } }, {
+            id: "b",
+            name: "ticket",
+            args: { id: "SHOP-13" }
+          }]
+        },
+        { text: "It is open." }
+      )
+      onTestFinished(() => server.close())
+      home.useServer(server)
+      const ended = await home.run(["run", "--allow", "ticket", "what is SHOP-12?"], { env })
+      expect(ended).toMatchObject({
+        code: 0,
+        stdout: "It is open.\n",
+        stderr: "✓ ticket SHOP-12\n✗ ticket SHOP-13 (failed)\n"
+      })
+      const sent = JSON.stringify(server.requests[1]?.body)
+      expect(sent).toContain("SHOP-12 (open): Cart loses items")
+      expect(sent).toContain("There is no ticket SHOP-13; there are SHOP-12.")
+    })
+  }
+)
+
+describe("plugins from outside", () => {
+  it("can import the barrel of Effect and the faces of core", async () => {
+    const home = makeHome()
+    home.write(
+      ".config/bezel/plugins/barrel.ts",
+      `
+      import { Effect, Schema } from "effect"
+      import { Plugin, tool } from "@bezel/core"
+      export default Plugin.define({ id: "test.barrel", session: (ctx) => Effect.gen(function*() {
+        yield* ctx.tool.transform((draft) => draft.set("answer", tool({
+          description: "Answers.", input: Schema.Struct({}), execute: () => Effect.succeed("42")
+        })))
+      }) })`
+    )
+    expect((await home.run(["tool", "list"])).stdout).toMatch(/^answer +test\.barrel +Answers\.$/m)
+  })
+
+  it("in a project are left alone until it is trusted", async () => {
+    const home = makeHome()
+    withExample(home, "work/.bezel/plugins")
+    expect((await home.run(["plugin", "list"])).stdout).not.toContain("example.ticket")
+    expect((await home.run(["plugin", "list", "--trust"])).stdout).toMatch(/^example\.ticket +1\.0\.0 +loaded$/m)
+  })
+
+  it("that fail take nothing else with them, and are listed with what is wrong", async () => {
+    const home = makeHome()
+    withExample(home, ".config/bezel/plugins")
+    home.write(
+      ".config/bezel/plugins/broken.ts",
+      `import { readFileSync } from "node:fs"\nreadFileSync("/nowhere/at/all")\nexport default {}`
+    )
+    home.write(".config/bezel/plugins/empty.ts", "export const nothing = 1")
+    home.write(".config/bezel/plugins/odd.ts", `import "effect/rpc/Rpc"\nexport default {}`)
+    home.settings({ plugins: ["./missing.ts", "no-such-package"] })
+    const { code, stdout } = await home.run(["plugin", "list", "--json"])
+    const states = stdout.trim().split("\n").map((line) => JSON.parse(line)).filter((item) =>
+      !item.id.startsWith("bezel.")
+    )
+    expect(code).toBe(0)
+    expect(states.map((item) => [item.id, item.state])).toEqual([
+      ["missing.ts", "failed"],
+      ["no-such-package", "failed"],
+      ["broken.ts", "failed"],
+      ["empty.ts", "failed"],
+      ["odd.ts", "failed"],
+      ["example.ticket", "loaded"]
+    ])
+    const errors = states.map((item) => item.error)
+    expect(errors[0]).toMatch(/does not exist/)
+    expect(errors[1]).toMatch(/no package "no-such-package"/)
+    expect(errors[2]).toMatch(/ENOENT.*\/nowhere\/at\/all/)
+    expect(errors[3]).toMatch(/Plugin\.define/)
+    expect(errors[4]).toMatch(/effect\/rpc\/Rpc.*docs\/plugins\.md/)
+    expect((await home.run(["run", "read tickets.json"])).code).toBe(0)
+  })
+
+  it("that are reachable twice, also through a symbolic link, are one", async () => {
+    const home = makeHome()
+    withExample(home, ".config/bezel/plugins")
+    symlinkSync(
+      join(home.folder, ".config/bezel/plugins/ticket.ts"),
+      join(home.folder, ".config/bezel/plugins/zwei.ts")
+    )
+    home.settings({ plugins: ["./plugins/ticket.ts"] })
+    const { stdout } = await home.run(["plugin", "list"])
+    expect(stdout.match(/example\.ticket/g)).toHaveLength(1)
+    expect(stdout).not.toContain("failed")
+  })
+
+  it("get the options that the settings give them", async () => {
+    const home = makeHome()
+    home.write(
+      "tools/say.ts",
+      `
+      import * as Effect from "effect/Effect"
+      import * as Schema from "effect/Schema"
+      import { Plugin, tool } from "@bezel/core"
+      const session = Effect.fn("say")(function*(ctx) {
+        const { word } = yield* Schema.decodeUnknownEffect(Schema.Struct({ word: Schema.String }))(ctx.options)
+        yield* ctx.tool.transform((draft) => draft.set("say", tool({ description: word, input: Schema.Struct({}), execute: () => Effect.void })))
+      })
+      export default Plugin.define({ id: "test.say", session })`
+    )
+    home.settings({ plugins: [{ source: "../../tools/say.ts", options: { word: "Moin." } }] })
+    expect((await home.run(["tool", "list"])).stdout).toMatch(/^say +test\.say +Moin\.$/m)
+  })
+})

@@ -1,0 +1,103 @@
+import { copyFileSync, mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
+import { makeHome, root } from "./command.ts"
+import { runInTerminal } from "./terminal.ts"
+
+/** Prints the terminal's modes before and after, so that a difference shows. */
+const around = (line: string) =>
+  `stty -g > before; ${line}; code=$?; stty -g > after; cmp before after && echo "same modes, code $code"; exit $code`
+
+describe("bezel in a terminal", () => {
+  it("shows an answer as it was asked for, and leaves the terminal as it was", async () => {
+    const home = makeHome()
+    home.write("work/note.txt", "Bezels hold stones.\n")
+    const terminal = runInTerminal(home, around("bezel"))
+    await terminal.shows(/bezel\/offline|default model/)
+    terminal.type("read note.txt\r")
+    await terminal.shows(/✓ read note\.txt/)
+    await terminal.shows(/Bezels hold stones/)
+    terminal.type("\u0004")
+    const { code } = await terminal.ended
+    expect([code, terminal.text()]).toEqual([0, expect.stringContaining("same modes, code 0")])
+    expect((await home.run(["session", "list"])).stdout).toMatch(/^ses_\S+ .*\n$/)
+  })
+
+  it("asks before a command runs, and takes no for an answer", async () => {
+    const home = makeHome()
+    const terminal = runInTerminal(home, "bezel")
+    await terminal.shows(/default model/)
+    terminal.type("run touch made\r")
+    await terminal.shows(/Allow bash\?/)
+    terminal.type("\r")
+    await terminal.shows(/✓ bash touch made/)
+    terminal.type("run touch other\r")
+    await terminal.shows(/Allow bash\?[\s\S]*touch other/)
+    terminal.type("\u001b")
+    await terminal.shows(/✗ bash touch other/)
+    terminal.type("\u0004")
+    await terminal.ended
+    expect((await home.run(["run", "list"])).stdout).toMatch(/made/)
+    expect((await home.run(["run", "list"])).stdout).not.toMatch(/other/)
+  })
+
+  it("restores the terminal when it is told to stop", async () => {
+    const home = makeHome()
+    const terminal = runInTerminal(home, around("sh -c 'echo $$ > pid; exec bezel'"))
+    await terminal.shows(/default model/)
+    const { readFileSync } = await import("node:fs")
+    process.kill(Number(readFileSync(join(home.work, "pid"), "utf8")), "SIGTERM")
+    await terminal.ended
+    expect(terminal.text()).toContain("same modes")
+  })
+
+  it("asks whether to trust a project's settings before any of them takes effect, and remembers a yes", async () => {
+    const home = makeHome()
+    mkdirSync(join(home.work, ".bezel/plugins"), { recursive: true })
+    copyFileSync(join(root, "examples/plugin/ticket.ts"), join(home.work, ".bezel/plugins/ticket.ts"))
+    const terminal = runInTerminal(home, "bezel")
+    await terminal.shows(/Trust them\? \[y\/N\]/)
+    terminal.type("y\r")
+    await terminal.shows(/default model/)
+    terminal.type("\u0004")
+    await terminal.ended
+    expect((await home.run(["plugin", "list"])).stdout).toMatch(/example\.ticket +1\.0\.0 +loaded/)
+  })
+
+  it("shows a call of a plugin's tool through the plugin's own renderer", async () => {
+    const home = makeHome()
+    mkdirSync(join(home.folder, ".config/bezel/plugins"), { recursive: true })
+    copyFileSync(join(root, "examples/plugin/ticket.ts"), join(home.folder, ".config/bezel/plugins/ticket.ts"))
+    home.write("work/tickets.json", JSON.stringify([{ id: "SHOP-12", title: "Cart loses items", status: "open" }]))
+    const server = await startModelServer({ calls: [{ name: "ticket", args: { id: "SHOP-12" } }] }, {
+      text: "It is open."
+    })
+    onTestFinished(() => server.close())
+    home.useServer(server, { permissions: { ticket: "allow" } })
+    const terminal = runInTerminal(home, "bezel")
+    await terminal.shows(/test\/m|default model/)
+    terminal.type("what is SHOP-12?\r")
+    await terminal.shows(/SHOP-12 Cart loses items open/)
+    await terminal.shows(/It is open\./)
+    terminal.type("\u0004")
+    expect((await terminal.ended).code).toBe(0)
+  })
+
+  it("needs a terminal, and says so where there is none", async () => {
+    expect(await makeHome().run([])).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^bezel: this needs a terminal; bezel run .*\n$/)
+    })
+  })
+
+  it("takes a path, and one that is none may be a command that is written wrong", async () => {
+    const home = makeHome()
+    expect(await home.run(["docter"])).toMatchObject({
+      code: 2,
+      stderr: "bezel: there is no folder and no command docter; did you mean bezel doctor?\n"
+    })
+    expect((await home.run([home.write("file", "")])).stderr).toMatch(/is not a folder\n$/)
+  })
+})
