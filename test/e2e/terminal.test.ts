@@ -9,6 +9,9 @@ import { runInTerminal } from "./terminal.ts"
 const around = (line: string) =>
   `stty -g > before; ${line}; code=$?; stty -g > after; cmp before after && echo "same modes, code $code"; exit $code`
 
+/** A dialog takes no keys of somebody who is still typing: a person looks first, for as long as this. */
+const look = () => new Promise((resolve) => setTimeout(resolve, 1_000))
+
 describe("bezel in a terminal", () => {
   it("shows an answer as it was asked for, and leaves the terminal as it was", async () => {
     const home = makeHome()
@@ -30,10 +33,12 @@ describe("bezel in a terminal", () => {
     await terminal.shows(/default model/)
     terminal.type("run touch made\r")
     await terminal.shows(/Allow bash\?/)
+    await look()
     terminal.type("\r")
     await terminal.shows(/✓ bash touch made/)
     terminal.type("run touch other\r")
     await terminal.shows(/Allow bash\?[\s\S]*touch other/)
+    await look()
     terminal.type("\u001b")
     await terminal.shows(/✗ bash touch other/)
     terminal.type("\u0004")
