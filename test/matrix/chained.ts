@@ -1,11 +1,5 @@
 /** A host between two others: client of the one, host of the other. As one text for every transport. */
-import {
-  type Facade,
-  MutableRemoteEvents,
-  MutableRemoteState,
-  RemoteService,
-  ServiceError
-} from "@bezel/core/service"
+import { type Facade, MutableRemoteEvents, MutableRemoteState, RemoteService, ServiceError } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -37,7 +31,12 @@ const project = (upstream: Facade<Directory>) =>
         error.code === "disconnected"
           ? new ServiceError({ code: "unavailable", message: "The coordinator cannot be reached at the moment." })
           : error)
-    return { titles, happened, create: (title: typeof Title.Type) => passing(upstream.create(title)), wait: () => passing(upstream.wait()) }
+    return {
+      titles,
+      happened,
+      create: (title: typeof Title.Type) => passing(upstream.create(title)),
+      wait: () => passing(upstream.wait())
+    }
   })
 
 const chain = (transport: TransportUnderTest) =>

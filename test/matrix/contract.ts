@@ -17,7 +17,10 @@ export class Models extends RemoteService.make("test.models")({
   state: { state: ModelsState },
   events: { changed: Changed },
   methods: {
-    select: { payload: Schema.Struct({ model: Schema.String, options: Schema.Array(Schema.Struct({ label: Schema.String })) }), error: Unknown },
+    select: {
+      payload: Schema.Struct({ model: Schema.String, options: Schema.Array(Schema.Struct({ label: Schema.String })) }),
+      error: Unknown
+    },
     count: { success: Schema.Int },
     /** Since epoch; crosses as text. */
     at: { payload: Schema.DateFromString, success: Schema.DateFromString },

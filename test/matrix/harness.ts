@@ -59,8 +59,10 @@ export const until = <A>(
   source: { readonly changes: Stream.Stream<A> },
   predicate: (value: A) => boolean
 ): Effect.Effect<A> =>
-  Effect.map(Stream.runHead(Stream.filter(source.changes, predicate)), (found) =>
-    Option.getOrThrowWith(found, () => new Error("the stream ended before the value came")))
+  Effect.map(
+    Stream.runHead(Stream.filter(source.changes, predicate)),
+    (found) => Option.getOrThrowWith(found, () => new Error("the stream ended before the value came"))
+  )
 
 export const untilStatus = (replica: Replica<unknown>, status: ReplicaStatus): Effect.Effect<void> =>
   Effect.asVoid(until({ changes: replica.statuses }, (now) => now === status))

@@ -106,7 +106,9 @@ export const interactions = (transport: TransportUnderTest) => {
         asked++
         return Effect.succeed({ answer: "two" })
       })
-      expect(yield* host.broker.request(Question, { question: "two" }, ask)).toMatchObject({ response: { answer: "two" } })
+      expect(yield* host.broker.request(Question, { question: "two" }, ask)).toMatchObject({
+        response: { answer: "two" }
+      })
       expect([failures, asked]).toEqual([1, 1])
       expect(outcome.pollUnsafe()).toBeUndefined()
       yield* Fiber.interrupt(outcome)
@@ -207,7 +209,10 @@ export const interactions = (transport: TransportUnderTest) => {
       const confirm = (handler: () => Effect.Effect<"yes" | "no" | "declined", unknown>) =>
         Effect.scoped(Effect.andThen(
           client.interactions.handle(Confirm, handler),
-          Effect.map(host.broker.request(Confirm, { action: "rm" }, ask), (outcome) => Interaction.isConfirmed(Confirm, outcome))
+          Effect.map(
+            host.broker.request(Confirm, { action: "rm" }, ask),
+            (outcome) => Interaction.isConfirmed(Confirm, outcome)
+          )
         ))
       expect(yield* confirm(() => Effect.succeed("yes"))).toBe(true)
       expect(yield* confirm(() => Effect.succeed("no"))).toBe(false)
@@ -312,7 +317,11 @@ export const interactions = (transport: TransportUnderTest) => {
         }))
       })).pipe(Effect.provide(Logger.layer([logger])))
       expect(logged.length).toBeGreaterThan(0)
-      const spoken = JSON.stringify([logged, errors, spans.all.map((span) => [span.name, [...span.attributes], span.status])])
+      const spoken = JSON.stringify([
+        logged,
+        errors,
+        spans.all.map((span) => [span.name, [...span.attributes], span.status])
+      ])
       expect(spoken).not.toContain(canary)
     }))
 }

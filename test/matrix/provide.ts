@@ -1,5 +1,10 @@
 /** An implementation of the matrix' main contract, and what its tests steer it with. */
-import { ClientIdentity, MutableRemoteEvents, MutableRemoteState, type ServiceDirectoryShape } from "@bezel/core/service"
+import {
+  ClientIdentity,
+  MutableRemoteEvents,
+  MutableRemoteState,
+  type ServiceDirectoryShape
+} from "@bezel/core/service"
 import { Deferred, Effect } from "effect"
 import { Changed, Models, ModelsState, Unknown } from "./contract.ts"
 

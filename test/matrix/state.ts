@@ -14,9 +14,12 @@ export const state = (transport: TransportUnderTest) => {
       const { state } = yield* provideModels(host.directory)
       const writer = yield* Effect.forkChild(
         Effect.forEach(Array.from({ length: 200 }), () =>
-          Effect.andThen(state.update((draft) => {
-            draft.revision++
-          }), Effect.yieldNow))
+          Effect.andThen(
+            state.update((draft) => {
+              draft.revision++
+            }),
+            Effect.yieldNow
+          ))
       )
       yield* Effect.yieldNow
       const models = yield* (yield* host.client).use(Models)
@@ -135,13 +138,15 @@ export const state = (transport: TransportUnderTest) => {
         Stream.runHead(Stream.map(pair.left.changes, (value) => [value, pair.right.value]))
       )
       yield* pair.ready
-      expect((yield* Fiber.join(together))).toMatchObject({ value: [1, 1] })
+      expect(yield* Fiber.join(together)).toMatchObject({ value: [1, 1] })
     }))
 
   it.effect("a state whose values are not JSON crosses through its codec", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)
-      class Dated extends RemoteService.make("test.dated")({ state: { due: Schema.Struct({ at: Schema.DateFromString }) } }) {}
+      class Dated
+        extends RemoteService.make("test.dated")({ state: { due: Schema.Struct({ at: Schema.DateFromString }) } })
+      {}
       const due = yield* MutableRemoteState.make(Schema.Struct({ at: Schema.DateFromString }), { at: new Date(0) })
       yield* host.directory.provide(Dated, { due })
       const dated = yield* (yield* host.client).use(Dated)
@@ -154,7 +159,9 @@ export const state = (transport: TransportUnderTest) => {
     Effect.gen(function*() {
       const host = yield* makeHost(transport)
       yield* provideModels(host.directory)
-      class Other extends RemoteService.make("test.models")({ state: { state: Schema.Struct({ current: Schema.Int }) } }) {}
+      class Other
+        extends RemoteService.make("test.models")({ state: { state: Schema.Struct({ current: Schema.Int }) } })
+      {}
       const other = yield* (yield* host.client).use(Other)
       const error = yield* Effect.flip(other.ready)
       expect(error).toMatchObject({ code: "invalid_result" })
@@ -214,7 +221,13 @@ export const state = (transport: TransportUnderTest) => {
       const raw = yield* transport.connect(host.endpoint)
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => received.push(frame))))
       const send = (message: object) => raw.send(JSON.stringify(message))
-      yield* send({ _tag: "Request", id: "1", tag: "watch", payload: { type: "states", service: "test.models" }, headers: [] })
+      yield* send({
+        _tag: "Request",
+        id: "1",
+        tag: "watch",
+        payload: { type: "states", service: "test.models" },
+        headers: []
+      })
       yield* eventually(() => received.length === 1)
       // No acknowledgement: this client has stopped reading.
       for (let turn = 1; turn <= 100; turn++) {
@@ -228,7 +241,10 @@ export const state = (transport: TransportUnderTest) => {
       yield* eventually(() => received.length === 2)
       const items = JSON.parse(received[1] ?? "").values
       expect(items).toHaveLength(1)
-      expect(items[0]).toMatchObject({ type: "snapshot", states: { state: { sequence: 100, value: { revision: 100 } } } })
+      expect(items[0]).toMatchObject({
+        type: "snapshot",
+        states: { state: { sequence: 100, value: { revision: 100 } } }
+      })
     }))
 
   it.effect("what waits for a consumer leaves as one batch", () =>
@@ -284,10 +300,14 @@ export const state = (transport: TransportUnderTest) => {
       const models = yield* (yield* host.client).use(Models)
       yield* models.ready
       const statuses: Array<string> = []
-      yield* Effect.forkScoped(Stream.runForEach(models.state.statuses, (status) => Effect.sync(() => statuses.push(status))))
+      yield* Effect.forkScoped(
+        Stream.runForEach(models.state.statuses, (status) => Effect.sync(() => statuses.push(status)))
+      )
       const state = yield* MutableRemoteState.make(ModelsState, { current: "b", revision: 1, list: [] })
       const next = yield* host.directory.use(Models)
-      yield* host.directory.provide(Models, { ...next, state, who: () => Effect.succeed("the new one") }, { replaces: instance })
+      yield* host.directory.provide(Models, { ...next, state, who: () => Effect.succeed("the new one") }, {
+        replaces: instance
+      })
       expect(yield* models.who()).toBe("the new one")
       yield* Scope.close(old, Exit.void)
       expect(yield* models.who()).toBe("the new one")
@@ -341,7 +361,9 @@ export const events = (transport: TransportUnderTest) => {
         for (const model of ["x", "y", "z"]) {
           yield* Effect.withSpan(changed.emit({ type: "changed", model }), `cause ${model}`)
         }
-        yield* eventually(() => seen.includes("z"))
+        yield* eventually(() =>
+          seen.includes("z")
+        )
       }))
       expect(seen.filter((model) => model !== "probe")).toEqual(["x", "y", "z"])
       for (const model of ["x", "y", "z"]) {

@@ -118,7 +118,13 @@ describe("a client", () => {
       const host = yield* scripted
       const note = yield* host.connection.use(Note)
       const watch = yield* host.watching()
-      yield* host.items(watch, snapshot("old", 0, 1), snapshot("new", 0, 2), append(" of the old", 1, 1), append("!", 1, 2))
+      yield* host.items(
+        watch,
+        snapshot("old", 0, 1),
+        snapshot("new", 0, 2),
+        append(" of the old", 1, 1),
+        append("!", 1, 2)
+      )
       expect(note.note.value).toEqual({ text: "new!" })
     }))
 

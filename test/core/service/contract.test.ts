@@ -1,5 +1,7 @@
-import { Effect, Schema } from "effect"
+import type { Effect } from "effect"
+import { Schema } from "effect"
 import { describe, expect, expectTypeOf, it } from "vitest"
+import type { ServiceError } from "../../../packages/core/src/service/index.ts"
 import {
   type Facade,
   type Implementation,
@@ -7,8 +9,7 @@ import {
   LocalService,
   RemoteService,
   type RemoteState,
-  type Replica,
-  ServiceError
+  type Replica
 } from "../../../packages/core/src/service/index.ts"
 
 class UnknownModel extends Schema.TaggedError<UnknownModel>()("UnknownModel", { model: Schema.String }) {}

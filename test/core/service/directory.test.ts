@@ -1,4 +1,10 @@
-import { LocalService, MutableRemoteState, RegistrationError, RemoteService, ServiceDirectory } from "@bezel/core/service"
+import {
+  LocalService,
+  MutableRemoteState,
+  RegistrationError,
+  RemoteService,
+  ServiceDirectory
+} from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Schema, Scope } from "effect"
 
@@ -30,7 +36,7 @@ describe("ServiceDirectory", () => {
       const error = yield* Effect.flip(Effect.scoped(directory.provide(Thief, {}, { owner: "acme.thief" })))
       expect(error.message).toContain(`by plugin "acme.bank" and by plugin "acme.thief"`)
       const other = yield* Effect.flip(Effect.scoped(directory.provideLocal(Vault, { open: () => "" })))
-      expect(other.message).toContain("by plugin \"acme.bank\" and by the host")
+      expect(other.message).toContain('by plugin "acme.bank" and by the host')
     }))
 
   it.effect("gives the implementation itself, for as long as its scope is open", () =>

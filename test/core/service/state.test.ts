@@ -10,7 +10,9 @@ describe("MutableRemoteState", () => {
   it.effect("gives local readers the current value first, then every later one", () =>
     Effect.gen(function*() {
       const state = yield* doc
-      const seen = yield* Effect.forkChild(Stream.runCollect(Stream.take(Stream.map(state.changes, (value) => value.n), 3)))
+      const seen = yield* Effect.forkChild(
+        Stream.runCollect(Stream.take(Stream.map(state.changes, (value) => value.n), 3))
+      )
       yield* Effect.yieldNow
       for (const n of [1, 2]) {
         yield* state.update((draft) => {
@@ -82,10 +84,13 @@ describe("MutableRemoteState", () => {
 
   it.effect("updates values that are not JSON through a copy", () =>
     Effect.gen(function*() {
-      const state = yield* MutableRemoteState.make(Schema.Struct({ at: Schema.DateFromString, tags: Schema.Array(Schema.String) }), {
-        at: new Date(0),
-        tags: []
-      })
+      const state = yield* MutableRemoteState.make(
+        Schema.Struct({ at: Schema.DateFromString, tags: Schema.Array(Schema.String) }),
+        {
+          at: new Date(0),
+          tags: []
+        }
+      )
       const before = state.value
       yield* state.update((draft) => {
         draft.tags.push("new")
@@ -112,9 +117,11 @@ describe("MutableRemoteState", () => {
     Effect.gen(function*() {
       const state = yield* MutableRemoteState.make(Schema.Int, 0)
       const seen: Array<number> = []
-      const reader = yield* Effect.forkChild(state.forEach((value) =>
-        Effect.andThen(Effect.sync(() => seen.push(value)), value === 0 ? Effect.yieldNow : Effect.void)
-      ))
+      const reader = yield* Effect.forkChild(
+        state.forEach((value) =>
+          Effect.andThen(Effect.sync(() => seen.push(value)), value === 0 ? Effect.yieldNow : Effect.void)
+        )
+      )
       yield* Effect.yieldNow
       for (let n = 1; n <= 5_000; n++) Effect.runSync(state.set(n))
       for (let turn = 0; turn < 5_000 && seen.at(-1) !== 5_000; turn++) yield* Effect.yieldNow

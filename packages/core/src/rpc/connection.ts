@@ -8,17 +8,16 @@
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Tracer from "effect/Tracer"
-import { MutableRemoteState, ServiceError } from "../service/index.ts"
-import type { Facade, Interaction, RemoteService, RemoteState } from "../service/index.ts"
+import { MutableRemoteState } from "../service/index.ts"
+import type { Facade, Interaction, RemoteService, RemoteState, ServiceError } from "../service/index.ts"
 import { Asking } from "./asking.ts"
 import type { Fork } from "./demand.ts"
 import { FacadeEntry } from "./facade.ts"
@@ -168,15 +167,21 @@ class ClientConnection implements ConnectionShape {
           return Effect.andThen(
             Fiber.interruptAll(gone.map(([, fiber]) => fiber)),
             Effect.forEach([...wanted].filter(([id]) => !running.has(id)), ([id, one]) => {
-              const entry = new FacadeEntry(token, { service: token.id, key: one.key, generation: one.generation }, this.host)
+              const entry = new FacadeEntry(
+                token,
+                { service: token.id, key: one.key, generation: one.generation },
+                this.host
+              )
               const instance = Effect.andThen(
                 entry.hasStates ? entry.demand : Effect.void,
                 effect(entry.facade as Facade<typeof token>, one.key)
               )
               return Effect.map(
                 Effect.forkIn(
-                  Effect.catchCause(Effect.scoped(instance), (cause) =>
-                    Effect.logWarning(`An observer of service "${token.id}" failed for "${one.key}".`, cause)),
+                  Effect.catchCause(
+                    Effect.scoped(instance),
+                    (cause) => Effect.logWarning(`An observer of service "${token.id}" failed for "${one.key}".`, cause)
+                  ),
                   scope
                 ),
                 (fiber) => running.set(id, fiber)
@@ -200,10 +205,7 @@ class ClientConnection implements ConnectionShape {
           }))
         )
       }))
-      const fiber = this.fork(Effect.exit(work))
-      return Effect.flatMap(Fiber.join(fiber), (exit) =>
-        // What was forked gives this exit.
-        (exit as Exit.Exit<void, ServiceError>))
+      return Fiber.join(this.fork(work))
     })
 
   readonly catalogue: ConnectionShape["catalogue"] = Effect.suspend(() =>

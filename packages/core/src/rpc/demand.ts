@@ -2,11 +2,11 @@
  * Work that runs while anybody needs it: started at the first demand, stopped some time after the last.
  */
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import type * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 
 /** Forks into the connection: its scope, its context, never the caller's identity or span. */
-export type Fork = (effect: Effect.Effect<unknown>) => Fiber.Fiber<unknown>
+export type Fork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
 
 export class Demand {
   private holders = 0
@@ -23,19 +23,22 @@ export class Demand {
         if (this.stopping !== undefined) this.stopping.interruptUnsafe()
         this.stopping = undefined
         this.running ??= fork(work)
-        return Scope.addFinalizer(scope, Effect.sync(() => {
-          if (--this.holders > 0) return
-          this.stopping = fork(Effect.andThen(
-            Effect.sleep(idleMillis),
-            Effect.sync(() => {
-              this.stopping = undefined
-              if (this.holders > 0 || this.running === undefined) return
-              this.running.interruptUnsafe()
-              this.running = undefined
-              stopped()
-            })
-          ))
-        }))
+        return Scope.addFinalizer(
+          scope,
+          Effect.sync(() => {
+            if (--this.holders > 0) return
+            this.stopping = fork(Effect.andThen(
+              Effect.sleep(idleMillis),
+              Effect.sync(() => {
+                this.stopping = undefined
+                if (this.holders > 0 || this.running === undefined) return
+                this.running.interruptUnsafe()
+                this.running = undefined
+                stopped()
+              })
+            ))
+          })
+        )
       }))
   }
 }

@@ -108,7 +108,8 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
 
   static readonly layer = (
     options: EndpointOptions = {}
-  ): Layer.Layer<Endpoint, never, ServiceDirectory | InteractionBroker> => Layer.effect(Endpoint, Endpoint.make(options))
+  ): Layer.Layer<Endpoint, never, ServiceDirectory | InteractionBroker> =>
+    Layer.effect(Endpoint, Endpoint.make(options))
 }
 
 /** One connected client, as this host sees it. */
@@ -130,12 +131,15 @@ class ServedConnection {
   get leave(): Effect.Effect<void> {
     const session = this.view.session
     this.view.close()
-    return session === null || this.options.detach === undefined ? Effect.void : this.options.detach(session, this.identity)
+    return session === null || this.options.detach === undefined
+      ? Effect.void
+      : this.options.detach(session, this.identity)
   }
 
   // ------------------------------------------------------------------------------------------------------------- calls
 
-  readonly call = (message: unknown): Effect.Effect<JsonValue, WireError> => Effect.suspend(() => this.dispatch(message))
+  readonly call = (message: unknown): Effect.Effect<JsonValue, WireError> =>
+    Effect.suspend(() => this.dispatch(message))
 
   private dispatch(message: unknown): Effect.Effect<JsonValue, WireError> {
     const decoded = decodeCall(message)
@@ -147,9 +151,13 @@ class ServedConnection {
     const method = Object.hasOwn(methods, call.member) ? methods[call.member] : undefined
     if (method === undefined) return Effect.fail(toWireError(unknownMember(call, "method")))
     const name = `${call.service}.${call.member}`
-    const payload = method.payload === undefined ? Exit.succeed(undefined) : jsonCodec(method.payload).decode(call.payload)
+    const payload = method.payload === undefined
+      ? Exit.succeed(undefined)
+      : jsonCodec(method.payload).decode(call.payload)
     if (Exit.isFailure(payload)) {
-      return Effect.fail(toWireError(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(payload))))
+      return Effect.fail(
+        toWireError(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(payload)))
+      )
     }
     const limit = this.options.callLimit ?? 1_000
     if (this.inFlight >= limit) return Effect.fail(toWireError(overloaded(`${limit} calls in flight`)))
@@ -180,7 +188,9 @@ class ServedConnection {
       if (Exit.isSuccess(encoded)) return Effect.succeed(encoded.value)
       return Effect.logError(`The result of ${name} is not what its contract says: ${explain(encoded)}.`).pipe(
         Effect.andThen(
-          Effect.fail(toWireError(refusal("invalid_result", `The result of ${name} does not fit its contract`, issueOf(encoded))))
+          Effect.fail(
+            toWireError(refusal("invalid_result", `The result of ${name} does not fit its contract`, issueOf(encoded)))
+          )
         )
       )
     }
@@ -194,7 +204,9 @@ class ServedConnection {
       if (error instanceof ServiceError) return Effect.fail(toWireError(error))
     }
     if (Cause.hasInterruptsOnly(exit.cause)) {
-      return Effect.fail(toWireError(new ServiceError({ code: "cancelled", message: `${name} was interrupted by its host.` })))
+      return Effect.fail(
+        toWireError(new ServiceError({ code: "cancelled", message: `${name} was interrupted by its host.` }))
+      )
     }
     return incident(`${name} failed in a way that its contract does not name`, exit.cause)
   }
@@ -287,7 +299,9 @@ const whileOpen = <A, E>(effect: Effect.Effect<A, E>, closed: Latch.Latch): Effe
     effect,
     Effect.andThen(
       closed.await,
-      Effect.fail(new ServiceError({ code: "unavailable", message: "The provider of this service went away during the call." }))
+      Effect.fail(
+        new ServiceError({ code: "unavailable", message: "The provider of this service went away during the call." })
+      )
     )
   )
 

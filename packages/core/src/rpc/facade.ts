@@ -79,7 +79,9 @@ export class FacadeEntry {
       ...Object.fromEntries(this.cells),
       ...Object.fromEntries(Object.entries(events ?? {}).map(([name, schema]) => [name, this.source(name, schema)])),
       ...Object.fromEntries(
-        Object.entries(methods ?? {}).map(([name, method]) => [name, (payload: unknown) => this.call(name, method, payload)])
+        Object.entries(methods ?? {}).map((
+          [name, method]
+        ) => [name, (payload: unknown) => this.call(name, method, payload)])
       )
     })
   }
@@ -164,7 +166,9 @@ export class FacadeEntry {
         return this.hydrate(item)
       case "delta":
         if (item.instance !== this.instance) return null
-        return this.cells.get(item.member)?.advance(item.sequence, item.operations, item.cause ?? null) === false ? gap : null
+        return this.cells.get(item.member)?.advance(item.sequence, item.operations, item.cause ?? null) === false
+          ? gap
+          : null
       case "absent":
         if (item.reason === "detached") this.absent("detached")
         else this.lose()
@@ -258,6 +262,8 @@ const failedCall = (name: string, method: MethodContract, error: WireError): Eff
   if (error.type === "service" || method.error === undefined) return Effect.fail(toServiceError(error))
   const decoded = jsonCodec(method.error).decode(error.error)
   return Effect.fail(
-    Exit.isSuccess(decoded) ? decoded.value : refusal("invalid_result", `The error of ${name} does not fit`, issueOf(decoded))
+    Exit.isSuccess(decoded)
+      ? decoded.value
+      : refusal("invalid_result", `The error of ${name} does not fit`, issueOf(decoded))
   )
 }

@@ -7,7 +7,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as RpcClient from "effect/rpc/RpcClient"
-import { RpcClientError } from "effect/rpc/RpcClientError"
+import * as RpcClientError from "effect/rpc/RpcClientError"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ServiceError } from "../service/index.ts"
@@ -54,7 +54,7 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     const classify = (cause: Cause.Cause<unknown>): WireError => {
       for (const reason of cause.reasons) {
         if (reason._tag !== "Fail") continue
-        if (reason.error instanceof RpcClientError) return wire(disconnected())
+        if (reason.error instanceof RpcClientError.RpcClientError) return wire(disconnected())
         return fromWireError(reason.error)
       }
       if (isClosed()) return wire(disconnected())
@@ -69,7 +69,10 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
         Effect.catchCause(client.control(control), (cause) => Effect.fail(toServiceError(classify(cause)))),
       watch: (watch, onItem) =>
         Effect.catchCause(
-          Stream.runForEachArray(client.watch(watch, { streamBufferSize: bufferedItems }), (items) => applyAll(items, onItem)),
+          Stream.runForEachArray(
+            client.watch(watch, { streamBufferSize: bufferedItems }),
+            (items) => applyAll(items, onItem)
+          ),
           (cause) => {
             for (const reason of cause.reasons) {
               if (reason._tag === "Fail" && reason.error instanceof ServiceError) return Effect.fail(reason.error)
@@ -83,7 +86,10 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     }
   })
 
-const applyAll = (items: ReadonlyArray<unknown>, onItem: (item: Item) => ServiceError | null): Effect.Effect<void, ServiceError> =>
+const applyAll = (
+  items: ReadonlyArray<unknown>,
+  onItem: (item: Item) => ServiceError | null
+): Effect.Effect<void, ServiceError> =>
   Effect.suspend(() => {
     for (const value of items) {
       const item = decodeItem(value)

@@ -33,7 +33,9 @@ export class ReplicaCell implements Replica<unknown> {
     )
     this.changes = streamOf(values)
     this.forEach = forEachOf("state.delivery", values)
-    this.statuses = streamOf(Effect.andThen(demand, subscription(this.statusFeed, () => [{ value: this.now, cause: null }])))
+    this.statuses = streamOf(
+      Effect.andThen(demand, subscription(this.statusFeed, () => [{ value: this.now, cause: null }]))
+    )
   }
 
   get value(): unknown {

@@ -9,7 +9,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as RpcClient from "effect/rpc/RpcClient"
-import { RpcClientDefect, RpcClientError } from "effect/rpc/RpcClientError"
+import * as RpcClientError from "effect/rpc/RpcClientError"
 import type { FromClientEncoded, FromServerEncoded } from "effect/rpc/RpcMessage"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
@@ -78,7 +78,8 @@ export const clientProtocol = (
       send: (id, message) =>
         Effect.suspend(() => {
           clients.add(id)
-          return Effect.flatMap(transport.send(JSON.stringify(message)), (sent) => sent ? Effect.void : Effect.fail(lost()))
+          return Effect.flatMap(transport.send(JSON.stringify(message)), (sent) =>
+            sent ? Effect.void : Effect.fail(lost()))
         }),
       supportsAck: true,
       supportsTransferables: false,
@@ -87,7 +88,9 @@ export const clientProtocol = (
   }))
 
 const lost = () =>
-  new RpcClientError({ reason: new RpcClientDefect({ message: "The connection was lost.", cause: "closed" }) })
+  new RpcClientError.RpcClientError({
+    reason: new RpcClientError.RpcClientDefect({ message: "The connection was lost.", cause: "closed" })
+  })
 
 /** The server's side over one transport, which is one client. */
 export const serverProtocol = (
@@ -117,4 +120,7 @@ export const serverProtocol = (
   }))
 
 const garbage = (transport: Transport, who: string): Effect.Effect<void> =>
-  Effect.andThen(Effect.logWarning(`${who} sent a frame that is no message; the connection is closed.`), transport.close)
+  Effect.andThen(
+    Effect.logWarning(`${who} sent a frame that is no message; the connection is closed.`),
+    transport.close
+  )

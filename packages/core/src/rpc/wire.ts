@@ -12,7 +12,8 @@ import * as RpcGroup from "effect/rpc/RpcGroup"
 import * as Schema from "effect/Schema"
 import { decodeOperations, JsonValue } from "../json/index.ts"
 import type { Operation } from "../json/index.ts"
-import { issueOf, refusal, ServiceError, ServiceErrorCode, SpanCarrier } from "../service/index.ts"
+import type { ServiceError } from "../service/index.ts"
+import { issueOf, refusal, ServiceErrorCode, SpanCarrier } from "../service/index.ts"
 
 /** The erasure point of the wire: `effect/rpc` passes these as they are. */
 const Opaque: Schema.Codec<unknown> = Schema.Any

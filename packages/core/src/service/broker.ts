@@ -116,7 +116,9 @@ class Broker implements InteractionBrokerShape {
     Effect.suspend(() => {
       const encoded = jsonCodec(interaction.request).encode(request)
       if (Exit.isFailure(encoded)) {
-        return Effect.die(new Error(`The request of interaction "${interaction.id}" does not fit: ${explain(encoded)}.`))
+        return Effect.die(
+          new Error(`The request of interaction "${interaction.id}" does not fit: ${explain(encoded)}.`)
+        )
       }
       const settled = Deferred.makeUnsafe<InteractionOutcome<R>>()
       const open: Open = {
@@ -151,7 +153,7 @@ class Broker implements InteractionBrokerShape {
         Effect.sync(() => {
           this.clients.delete(client.id)
           for (const [session, id] of this.preferred) if (id === client.id) this.preferred.delete(session)
-          for (const open of [...this.requests.values()]) {
+          for (const open of this.requests.values()) {
             open.failed.delete(client)
             if (open.shown.delete(client)) this.reconsider(open)
           }
@@ -165,7 +167,7 @@ class Broker implements InteractionBrokerShape {
       detach: (session) =>
         Effect.sync(() => {
           client.sessions.delete(session)
-          for (const open of [...this.requests.values()]) {
+          for (const open of this.requests.values()) {
             if (open.offer.session === session && open.shown.delete(client)) {
               client.close(open.offer.id, "withdrawn")
               this.reconsider(open)
@@ -175,7 +177,7 @@ class Broker implements InteractionBrokerShape {
       handles: (interactions) =>
         Effect.sync(() => {
           client.handles = new Set(interactions)
-          for (const open of [...this.requests.values()]) {
+          for (const open of this.requests.values()) {
             if (!client.handles.has(open.offer.interaction) && open.shown.delete(client)) {
               client.close(open.offer.id, "withdrawn")
               this.reconsider(open)
@@ -195,7 +197,7 @@ class Broker implements InteractionBrokerShape {
     Effect.sync(() => {
       if (policy === null) this.policies.delete(sessionID)
       else this.policies.set(sessionID, policy)
-      for (const open of [...this.requests.values()]) if (open.offer.session === sessionID) this.reconsider(open)
+      for (const open of this.requests.values()) if (open.offer.session === sessionID) this.reconsider(open)
     })
 
   readonly open: InteractionBrokerShape["open"] = (sessionID) =>
@@ -233,7 +235,8 @@ class Broker implements InteractionBrokerShape {
   }
 
   private eligible(open: Open, client: Client): boolean {
-    return client.sessions.has(open.offer.session) && client.handles.has(open.offer.interaction) && !open.failed.has(client)
+    return client.sessions.has(open.offer.session) && client.handles.has(open.offer.interaction) &&
+      !open.failed.has(client)
   }
 
   private show(open: Open, client: Client): void {
@@ -243,7 +246,7 @@ class Broker implements InteractionBrokerShape {
   }
 
   private catchUp(client: Client): void {
-    for (const open of [...this.requests.values()]) this.show(open, client)
+    for (const open of this.requests.values()) this.show(open, client)
   }
 
   private inOrder(sessionID: string): ReadonlyArray<Client> {

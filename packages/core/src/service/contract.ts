@@ -47,31 +47,34 @@ export declare namespace RemoteService {
     readonly "~contract": C
   }
   /** The contract of a token's class or of its instance type. */
-  type ContractOf<S> = S extends { readonly contract: infer C extends Contract } ? C
-    : S extends { readonly "~contract": infer C extends Contract } ? C
-    : never
+  type ContractOf<S> = S extends { readonly contract: infer C extends Contract } ? C :
+    S extends { readonly "~contract": infer C extends Contract } ? C :
+    never
 }
 
 /** Names that a facade keeps for itself. */
 const reserved: ReadonlySet<string> = new Set(["ready", "then", "constructor", "__proto__"])
 
-const makeRemote = <const Id extends string>(id: Id) => <const C extends Contract>(contract: C): RemoteService<Id, C> => {
-  const seen = new Set<string>()
-  for (const members of [contract.state, contract.events, contract.methods]) {
-    for (const member of Object.keys(members ?? {})) {
-      if (reserved.has(member)) throw new Error(`Service ${id}: "${member}" cannot be a member, facades use that name.`)
-      if (seen.has(member)) throw new Error(`Service ${id}: "${member}" is declared twice.`)
-      seen.add(member)
+const makeRemote =
+  <const Id extends string>(id: Id) => <const C extends Contract>(contract: C): RemoteService<Id, C> => {
+    const seen = new Set<string>()
+    for (const members of [contract.state, contract.events, contract.methods]) {
+      for (const member of Object.keys(members ?? {})) {
+        if (reserved.has(member)) {
+          throw new Error(`Service ${id}: "${member}" cannot be a member, facades use that name.`)
+        }
+        if (seen.has(member)) throw new Error(`Service ${id}: "${member}" is declared twice.`)
+        seen.add(member)
+      }
     }
+    // The class is a carrier of types: TypeScript lets it be extended by name, nothing ever calls `new`.
+    class Token {
+      static readonly id: Id = id
+      static readonly contract: C = contract
+      declare readonly "~contract": C
+    }
+    return Token
   }
-  // The class is a carrier of types: TypeScript lets it be extended by name, nothing ever calls `new`.
-  class Token {
-    static readonly id: Id = id
-    static readonly contract: C = contract
-    declare readonly "~contract": C
-  }
-  return Token
-}
 
 export const RemoteService = {
   /**
@@ -98,9 +101,9 @@ type SuccessOf<M> = M extends { readonly success: infer S } ? TypeOf<S> : void
 type ErrorOf<M> = M extends { readonly error: infer S } ? TypeOf<S> : never
 
 /** A method as a function; `E` is what the boundary adds to its own errors. */
-export type Method<M, E = never> = M extends { readonly payload: infer P }
-  ? (payload: TypeOf<P>) => Effect.Effect<SuccessOf<M>, ErrorOf<M> | E>
-  : () => Effect.Effect<SuccessOf<M>, ErrorOf<M> | E>
+export type Method<M, E = never> = M extends { readonly payload: infer P } ?
+  (payload: TypeOf<P>) => Effect.Effect<SuccessOf<M>, ErrorOf<M> | E> :
+  () => Effect.Effect<SuccessOf<M>, ErrorOf<M> | E>
 
 type Simplify<A> = { [K in keyof A]: A[K] } & {}
 

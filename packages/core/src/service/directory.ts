@@ -78,7 +78,9 @@ export interface ServiceDirectoryShape {
   readonly useLocal: <A>(token: LocalService<A>) => Effect.Effect<A, ServiceError>
 
   /** For endpoints: the declared remote token of an id. Local and unknown ids are both absent. */
-  readonly declared: (service: string) => { readonly token: RemoteService.Any; readonly perSession: boolean } | undefined
+  readonly declared: (
+    service: string
+  ) => { readonly token: RemoteService.Any; readonly perSession: boolean } | undefined
   readonly lookup: (at: Lookup) => Instance | undefined
   /** Live keyed instances of a service that a connection attached to `session` may see. */
   readonly keyed: (service: string, session: string | null) => ReadonlyArray<Instance>
@@ -189,7 +191,8 @@ class Directory implements ServiceDirectoryShape {
 
   readonly keyed: ServiceDirectoryShape["keyed"] = (service, session) =>
     [...this.instances.values()].filter((instance) =>
-      instance.token.id === service && instance.key !== null && (instance.session === null || instance.session === session)
+      instance.token.id === service && instance.key !== null &&
+      (instance.session === null || instance.session === session)
     )
 
   readonly catalogue: ServiceDirectoryShape["catalogue"] = () => [...this.tokens.keys()].sort()
@@ -237,7 +240,9 @@ const misfit = (instance: Instance): RegistrationError | undefined => {
     if (!isStateCell(Reflect.get(instance.implementation, name))) return complain(name, "a state (from ctx.state)")
   }
   for (const name of Object.keys(contract.events ?? {})) {
-    if (eventFeed(Reflect.get(instance.implementation, name)) === undefined) return complain(name, "an event source (from ctx.events)")
+    if (eventFeed(Reflect.get(instance.implementation, name)) === undefined) {
+      return complain(name, "an event source (from ctx.events)")
+    }
   }
   for (const name of Object.keys(contract.methods ?? {})) {
     if (typeof Reflect.get(instance.implementation, name) !== "function") return complain(name, "a method")
@@ -249,7 +254,8 @@ const duplicate = (service: string, one: string, other: string, key: string | nu
   new RegistrationError({
     reason: "duplicate",
     service,
-    message: `Service "${service}"${key === null ? "" : ` with key "${key}"`} is provided twice: by ${quoted(one)} and by ` +
+    message:
+      `Service "${service}"${key === null ? "" : ` with key "${key}"`} is provided twice: by ${quoted(one)} and by ` +
       `${quoted(other)}. Remove one of them from the manifest.`
   })
 

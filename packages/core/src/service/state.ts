@@ -122,7 +122,9 @@ export class StateCell<A> implements MutableRemoteState<A> {
   update(change: (draft: Draft<A>) => void): Effect.Effect<void> {
     return this.write(() => {
       const before: unknown = this.current
-      if (typeof before !== "object" || before === null) throw new Error("A state that is no object has no draft, use `set`.")
+      if (typeof before !== "object" || before === null) {
+        throw new Error("A state that is no object has no draft, use `set`.")
+      }
       if (!this.codec.plain) {
         const copy = cloneContainers(this.current)
         change(copy as Draft<A>)
@@ -148,7 +150,9 @@ export class StateCell<A> implements MutableRemoteState<A> {
 
   publish(operations: ReadonlyArray<Operation>): Effect.Effect<void> {
     return this.write(() => {
-      if (!this.codec.plain) throw new Error("Operations apply to the JSON form, and this state's values have another one.")
+      if (!this.codec.plain) {
+        throw new Error("Operations apply to the JSON form, and this state's values have another one.")
+      }
       this.adopt(apply(this.current, operations))
       return operations
     })
@@ -183,7 +187,9 @@ export class StateCell<A> implements MutableRemoteState<A> {
 
   private encode(value: A): JsonValue {
     const exit = this.codec.encode(value)
-    if (Exit.isFailure(exit)) throw new Error(`A replicated state was given a value that its schema refuses: ${explain(exit)}.`)
+    if (Exit.isFailure(exit)) {
+      throw new Error(`A replicated state was given a value that its schema refuses: ${explain(exit)}.`)
+    }
     return this.codec.plain ? copyJson(exit.value) : exit.value
   }
 }
