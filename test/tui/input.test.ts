@@ -1,4 +1,5 @@
-import { StdinBuffer } from "@earendil-works/pi-tui"
+import { MemoryTerminal } from "@bezel/tui/testing"
+import xterm from "@xterm/headless"
 import { describe, expect, it } from "vitest"
 import { makeInput } from "../../packages/tui/src/host/input.ts"
 
@@ -14,19 +15,18 @@ const read = (...reads: ReadonlyArray<string | number>): ReadonlyArray<readonly 
     },
     () => clock
   )
-  const split = new StdinBuffer()
-  split.on("data", (sequence) => input(sequence))
-  split.on("paste", (text) => input(`\x1b[200~${text}\x1b[201~`))
+  const terminal = new MemoryTerminal(new xterm.Terminal({ allowProposedApi: true }))
+  terminal.start(input, () => {})
   for (const part of reads) {
     if (typeof part === "number") {
       clock += part
       continue
     }
-    split.process(part)
+    terminal.type(part)
     flush()
     flush = () => {}
   }
-  split.destroy()
+  terminal.stop()
   return seen
 }
 

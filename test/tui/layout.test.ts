@@ -1,6 +1,5 @@
 import { type Block, gap, group, markdown, row, rule, span, text } from "@bezel/tui"
 import { renderBlocks } from "@bezel/tui/testing"
-import { visibleWidth } from "@earendil-works/pi-tui"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { makeLayout } from "../../packages/tui/src/layout.ts"
@@ -29,7 +28,7 @@ describe("layout", () => {
     for (let width = 1; width <= 120; width++) {
       for (const block of samples(awkward)) {
         for (const line of layout.rows(block, width)) {
-          expect(visibleWidth(line), `width ${width}: ${JSON.stringify(line)}`).toBeLessThanOrEqual(width)
+          expect(columns(line), `width ${width}: ${JSON.stringify(line)}`).toBeLessThanOrEqual(width)
         }
       }
     }
@@ -42,8 +41,8 @@ describe("layout", () => {
           const layout = makeLayout(makePainter(terminalTheme, true))
           for (const block of samples(words)) {
             for (const line of layout.rows(block, width)) {
-              if (visibleWidth(line) > width) {
-                throw new Error(`${visibleWidth(line)} > ${width}: ${JSON.stringify(line)}`)
+              if (columns(line) > width) {
+                throw new Error(`${columns(line)} > ${width}: ${JSON.stringify(line)}`)
               }
               // eslint-disable-next-line no-control-regex
               if (/[\x00-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e]/.test(line)) {

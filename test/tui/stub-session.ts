@@ -46,7 +46,7 @@ export const tool = (given: Partial<ViewTool> & { readonly callId: string; reado
   ...given
 })
 
-export interface StubSession {
+interface StubSession {
   readonly conversation: ChatConversation & { readonly view: Replica<ConversationView> }
   /** The text of each input, in the order in which they came. */
   readonly sent: ReadonlyArray<string>

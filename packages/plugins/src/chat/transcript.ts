@@ -27,7 +27,7 @@ const kinds = {
   toolResult: "bezel.tool_result"
 } as const
 
-export interface TranscriptOptions {
+interface TranscriptOptions {
   /** Tool cards show everything. */
   readonly expanded: boolean
 }
