@@ -153,6 +153,37 @@ export const sessions = (transport: TransportUnderTest) => {
       expect(client.session.value).toBe("one")
     }))
 
+  it.effect("selections of one client are made one after another, and each attach has its detach", () =>
+    Effect.gen(function*() {
+      const log: Array<string> = []
+      const host = yield* makeHost(transport, {
+        attach: (session) =>
+          Effect.sync(() => log.push(`+${session}`)).pipe(
+            Effect.andThen(
+              session === "slow" ? Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow) : Effect.void
+            ),
+            Effect.asVoid
+          ),
+        detach: (session) => Effect.sync(() => log.push(`-${session}`))
+      })
+      const raw = yield* transport.connect(host.endpoint)
+      const answers: Array<string> = []
+      yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
+      for (const session of ["slow", "quick"]) {
+        yield* raw.send(JSON.stringify({
+          _tag: "Request",
+          id: session,
+          tag: "control",
+          payload: { type: "select", session },
+          headers: []
+        }))
+      }
+      yield* eventually(() => answers.length === 2)
+      yield* raw.close
+      yield* eventually(() => log.length === 4)
+      expect(log).toEqual(["+slow", "+quick", "-slow", "-quick"])
+    }))
+
   it.effect("a host is told when a client leaves a session", () =>
     Effect.gen(function*() {
       const left: Array<string> = []

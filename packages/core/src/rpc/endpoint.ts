@@ -14,6 +14,7 @@ import * as Exit from "effect/Exit"
 import type * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as RpcServer from "effect/rpc/RpcServer"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
 import type { JsonValue } from "../json/index.ts"
@@ -119,6 +120,7 @@ class ServedConnection {
   readonly view: ClientView
   private readonly directory: ServiceDirectoryShape
   private readonly options: EndpointOptions
+  private readonly selecting = Semaphore.makeUnsafe(1)
   private inFlight = 0
 
   constructor(directory: ServiceDirectoryShape, options: EndpointOptions, user: string | null) {
@@ -264,20 +266,25 @@ class ServedConnection {
     }
   }
 
+  /** One at a time, and once attached to the end: whoever is told of an attach is told of the detach. */
   private select(session: string | null): Effect.Effect<void, ServiceError> {
-    const before = this.view.session
-    if (before === session) return Effect.void
-    const attach = session === null
-      ? Effect.void
-      : this.options.attach?.(session, this.identity) ?? Effect.fail(notAttached(session))
-    return Effect.gen({ self: this }, function*() {
-      yield* attach
-      this.view.select(session)
-      if (session !== null) yield* this.seat?.attach(session) ?? Effect.void
-      if (before === null) return
-      yield* this.seat?.detach(before) ?? Effect.void
-      yield* this.options.detach?.(before, this.identity) ?? Effect.void
-    })
+    return this.selecting.withPermits(1)(
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen({ self: this }, function*() {
+          const before = this.view.session
+          if (before === session) return
+          if (session !== null) {
+            if (this.options.attach === undefined) return yield* notAttached(session)
+            yield* restore(this.options.attach(session, this.identity))
+          }
+          this.view.select(session)
+          if (session !== null) yield* this.seat?.attach(session) ?? Effect.void
+          if (before === null) return
+          yield* this.seat?.detach(before) ?? Effect.void
+          yield* this.options.detach?.(before, this.identity) ?? Effect.void
+        })
+      )
+    )
   }
 }
 
