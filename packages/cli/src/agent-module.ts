@@ -1,10 +1,9 @@
 /** Loads `agent.ts`: from the bundle that shares its modules with plugin files if there may be some, else from the other. */
+import type * as Agent from "./agent.ts"
 import { bundle } from "./bundle.ts"
 import { pluginsAreLikely } from "./plugin-hint.ts"
 
-type Agent = typeof import("./agent.ts")
+const sharing = (): Promise<typeof Agent> => import(new URL("./sharing/agent.mjs", import.meta.url).href)
 
-const sharing = (): Promise<Agent> => import(new URL("./sharing/agent.mjs", import.meta.url).href)
-
-export const agentModule = (directory: string, overrides: ReadonlyArray<string>): Promise<Agent> =>
+export const agentModule = (directory: string, overrides: ReadonlyArray<string>): Promise<typeof Agent> =>
   bundle === "lean" && pluginsAreLikely(directory, overrides) ? sharing() : import("./agent.ts")

@@ -69,7 +69,7 @@ const eachMessage = (sessionID: string, visit: (message: SessionMessage) => void
       pages.push(page.messages)
       cursor = page.cursor
     } while (cursor !== null)
-    for (const page of pages.reverse()) for (const message of page) visit(message)
+    for (const page of pages.toReversed()) for (const message of page) visit(message)
   })
 
 export const sessionShow: Execute<{ readonly json: Flag }> = (options, [id = ""], environment) =>
