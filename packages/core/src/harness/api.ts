@@ -159,6 +159,13 @@ export interface NamespaceShape {
   readonly sticky?: JsonObject
 }
 
+export interface NamespaceOptions {
+  /** What the view shows of the merged state; nothing without it. Pure. */
+  readonly view?: (state: JsonObject) => JsonValue
+  /** Another object that stands for the same authority: a host's token for all of its sessions. */
+  readonly alias?: Namespace
+}
+
 /** Authority over one namespace's durable state. The string persists; this object is only who may write today. */
 export interface Namespace {
   readonly id: string
@@ -267,7 +274,7 @@ export interface HarnessExtensions {
   readonly namespace: (
     id: string,
     shape: NamespaceShape,
-    options?: { readonly view?: (state: JsonObject) => JsonValue }
+    options?: NamespaceOptions
   ) => Effect.Effect<Namespace, HarnessError, Scope.Scope>
   readonly hooks: <K extends HookKind>(
     namespace: Namespace,

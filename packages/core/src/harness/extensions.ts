@@ -41,6 +41,7 @@ export interface Extensions extends HarnessExtensions {
 
 interface NamespaceEntry {
   readonly token: Namespace
+  readonly alias: Namespace | null
   readonly shape: NamespaceShape
   readonly view: ((state: JsonObject) => JsonValue) | undefined
 }
@@ -60,7 +61,7 @@ export const makeExtensions = (
 
   const current = (token: Namespace): NamespaceEntry => {
     const entry = namespaces.get(token.id)
-    if (entry === undefined || entry.token !== token) {
+    if (entry === undefined || entry.token !== token && entry.alias !== token) {
       throw new HarnessError({ code: "stale_definition", message: `The namespace "${token.id}" was unregistered or registered again; this token may not be used any more.` })
     }
     return entry
@@ -92,7 +93,7 @@ export const makeExtensions = (
               if (event !== undefined) tx.emit(state, { type: `plugin.${id}.${event.name}`, data: event.data })
             }))
       }
-      namespaces.set(id, { token, shape, view: options?.view })
+      namespaces.set(id, { token, alias: options?.alias ?? null, shape, view: options?.view })
       yield* Effect.addFinalizer(() => token.unregister)
       return token
     })

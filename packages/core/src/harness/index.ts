@@ -20,6 +20,7 @@ export {
   type InputOutcome,
   type JobSpec,
   type Namespace,
+  type NamespaceOptions,
   type NamespaceShape,
   type NewExtensionEntry,
   type PostToolsHooks,

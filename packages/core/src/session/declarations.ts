@@ -10,7 +10,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import {
-  type Conversation,
   type Harness,
   HarnessError,
   type HookHandlers,
@@ -53,26 +52,6 @@ export const CurrentSession = Context.Reference<string | null>("@bezel/core/sess
 interface Owner {
   readonly plugin: string
   readonly order: number
-}
-
-/** A conversation whose commits take the location's tokens of namespaces for the harness's own. */
-export const translated = (conversation: Conversation, namespaces: ReadonlyMap<Namespace, Namespace>): Conversation => {
-  const own = (namespace: Namespace) => namespaces.get(namespace) ?? namespace
-  return {
-    ...conversation,
-    commit: (build) =>
-      conversation.commit((tx) =>
-        build({
-          now: tx.now,
-          plugins: (namespace) => tx.plugins(own(namespace)),
-          emit: (namespace, name, data) => tx.emit(own(namespace), name, data),
-          write: tx.write,
-          createTask: tx.createTask,
-          newestEntry: tx.newestEntry
-        })
-      ),
-    fork: (at) => Effect.map(conversation.fork(at), (forked) => translated(forked, namespaces))
-  }
 }
 
 /** Finds the open sessions in which a declaration is applied. */
@@ -127,7 +106,7 @@ export const declareNamespace = (
     required: true,
     apply: (target) =>
       Effect.gen(function*() {
-        const namespace = yield* target.harness.namespace(id, shape, options)
+        const namespace = yield* target.harness.namespace(id, shape, { ...options, alias: token })
         target.namespaces.set(token, namespace)
         yield* Effect.addFinalizer(() => Effect.sync(() => target.namespaces.delete(token)))
       })

@@ -37,7 +37,7 @@ import type { TurnOptions } from "../turn/index.ts"
 import { openHarness } from "../turn/index.ts"
 import { openArtifact } from "./artifacts.ts"
 import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
-import { CurrentSession, translated } from "./declarations.ts"
+import { CurrentSession } from "./declarations.ts"
 import { SessionLocationMismatch } from "./identity.ts"
 import type { OpenSession } from "./open-session.ts"
 import type { UnknownSession } from "./record.ts"
@@ -106,7 +106,7 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   /** Completes when no work runs: until then the location is needed. */
   readonly settled: Effect.Effect<void>
   /** What turns need beyond models and tools; set by the host before anything opens. */
-  readonly configureTurns: (options: Partial<Pick<TurnOptions, "agent" | "retry" | "hookLimit">>) => Effect.Effect<void>
+  readonly configureTurns: (options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "processHost" | "retry">>) => Effect.Effect<void>
 }
 
 export interface SessionRuntimeOptions {
@@ -140,7 +140,7 @@ const make = (options: SessionRuntimeOptions) =>
     const limit = options.declarationLimit ?? Duration.seconds(10)
 
     let declarations: ReadonlyArray<SessionDeclaration> = []
-    let turns: Partial<Pick<TurnOptions, "agent" | "retry" | "hookLimit">> = {}
+    let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "processHost" | "retry">> = {}
     const open = new Map<string, Entry>()
     // One fiber for each piece of work that must keep its session open after whoever asked for it has gone.
     const work = yield* FiberSet.make<void>()
@@ -192,9 +192,8 @@ const make = (options: SessionRuntimeOptions) =>
         const namespaces = new Map<Namespace, Namespace>()
         const session: OpenSession = {
           identity: { sessionID, location },
-          main: translated(harness.main, namespaces),
-          conversation: (id) =>
-            Effect.map(harness.conversation(id), (found) => found === null ? null : translated(found, namespaces))
+          main: harness.main,
+          conversation: harness.conversation
         }
         const applied = new Map<SessionDeclaration, Scope.Closeable>()
         const line = yield* Semaphore.make(1)
