@@ -10,7 +10,7 @@ const fix = process.argv.includes("--fix")
 const checks: ReadonlyArray<readonly [name: string, passes: () => boolean]> = [
   ["types", () => run("tsc", "--project", ".")],
   ["lint", () => run("oxlint", "--quiet", ...(fix ? ["--fix"] : []))],
-  ["format", () => runScript("node_modules/dprint/bin.cjs", fix ? "fmt" : "check")],
+  ["format", () => runScript("scripts/format.ts", ...(fix ? [] : ["--check"]))],
   ["unused code", () => run("knip", "--no-progress")],
   ["import rules and documentation", () => run("vitest", "run", "test/repo", "--reporter=dot")]
 ]
