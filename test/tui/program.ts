@@ -145,6 +145,11 @@ const broken = (ctx: TuiContext) =>
       description: "Interrupts the host",
       run: () => Effect.sync(() => process.emit("bezel-test-interrupt" as never))
     })
+    yield* ctx.commands.register("broken.noisy", {
+      slash: "noisy",
+      description: "Prints",
+      run: () => Effect.sync(() => console.error("printed %s", "\x1b]0;x\x07by a library"))
+    })
     yield* ctx.slots.add("chat.header", { order: 0, render: () => [headerBlock] })
   })
 const headerBlock = text(span("a slot's text"))

@@ -3,11 +3,18 @@ import { isAlive, PseudoTerminal, type TerminalExit } from "./terminal.ts"
 
 const open: Array<PseudoTerminal> = []
 
-const start = async (
-  options: { readonly mode?: string; readonly columns?: number; readonly rows?: number } = {}
-): Promise<PseudoTerminal> => {
+interface StartOptions {
+  readonly mode?: string
+  readonly columns?: number
+  readonly rows?: number
+  /** The command line around the program. */
+  readonly shell?: (program: string) => string
+}
+
+const start = async (options: StartOptions = {}): Promise<PseudoTerminal> => {
+  const program = `${process.execPath} test/tui/program.ts`
   const terminal = PseudoTerminal.open({
-    command: `${process.execPath} test/tui/program.ts`,
+    command: options.shell?.(program) ?? program,
     columns: options.columns ?? 80,
     rows: options.rows ?? 24,
     env: options.mode === undefined ? {} : { TEST_MODE: options.mode }
@@ -16,7 +23,7 @@ const start = async (
   return terminal
 }
 
-const ready = async (options: Parameters<typeof start>[0] = {}): Promise<PseudoTerminal> => {
+const ready = async (options: StartOptions = {}): Promise<PseudoTerminal> => {
   const terminal = await start(options)
   await terminal.until("offline")
   return terminal
@@ -361,6 +368,32 @@ describe("every way out restores the terminal", () => {
     expectRestored(terminal, exit)
   })
 
+  it("ctrl+z gives it to the shell, and continuing takes it again", async () => {
+    const terminal = await ready({
+      shell: (program) => `sh -mc '${program}; stty -a | grep -o " icanon.*"; echo stopped; read line; fg'`
+    })
+    say(terminal, "before")
+    await terminal.until("You said: before")
+    terminal.write("\x1a")
+    await terminal.until("stopped")
+    expect(terminal.text()).toContain(" icanon")
+    expect(terminal.modes()).toEqual({ bracketedPaste: false, cursorHidden: false })
+    terminal.write("\r")
+    await terminal.until((now) => now.modes().bracketedPaste)
+    say(terminal, "after")
+    await terminal.until("You said: after")
+    expect(terminal.text()).toContain("You said: before")
+  })
+
+  it("ctrl+z without a shell behind it changes nothing", async () => {
+    const terminal = await ready()
+    terminal.write("\x1a")
+    await terminal.settled()
+    say(terminal, "still here")
+    await terminal.until("You said: still here")
+    expect(terminal.modes().bracketedPaste).toBe(true)
+  })
+
   it("leaves no process when the terminal itself goes away", async () => {
     const terminal = await ready()
     const pid = terminal.pid()
@@ -380,6 +413,13 @@ describe("a facet that fails", () => {
     await terminal.until("broken.fail: broken command")
     say(terminal, "still here")
     await terminal.until("You said: still here")
+  })
+
+  it("shows what is printed to the console as a notice, not in the middle of a frame", async () => {
+    const terminal = await ready({ mode: "broken" })
+    say(terminal, "/noisy")
+    await terminal.until("! printed ␛]0;x␇by a library")
+    expect(terminal.raw).not.toContain("\x1b]0;")
   })
 
   it("that does not start is named on the screen, and the others work", async () => {

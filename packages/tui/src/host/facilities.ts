@@ -188,6 +188,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     }
 
     const onKey = (sequence: string): void => {
+      if (pressed(sequence, "ctrl+z")) return stage.suspend()
       if (dialogs.isOpen()) return dialogs.key(sequence)
       const overlay = overlays.at(-1)
       if (overlay !== undefined) {
@@ -256,14 +257,22 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       },
       beforeLastFrame: () => {
         ending = true
+      },
+      onConsole: (level, line) => {
+        fork(notify(line, level === "error" ? "error" : level === "warn" ? "warning" : "info"))
       }
     })
     redraw = () => stage.tui.requestRender()
 
     const restore = Effect.sync(stage.restore)
     const quit = (): void => {
-      stage.restore()
-      Deferred.doneUnsafe(end, Exit.succeed({ type: "quit" }))
+      fork(Effect.andThen(
+        Effect.promise(stage.drain),
+        Effect.sync(() => {
+          stage.restore()
+          Deferred.doneUnsafe(end, Exit.succeed({ type: "quit" }))
+        })
+      ))
     }
 
     const show = (id: string): Effect.Effect<boolean> =>

@@ -8,6 +8,7 @@
 import { type Component, isKeyRelease, ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { captureConsole, type ConsoleLevel } from "./console.ts"
 import { type InputTarget, makeInput } from "./input.ts"
 import { BoundedScreen } from "./screen.ts"
 
@@ -23,13 +24,22 @@ export interface StageOptions {
   readonly onSignal: (signal: StopSignal) => void
   /** Called right before the last frame, which stays on the screen. */
   readonly beforeLastFrame: () => void
+  /** Takes what is printed to the console while the screen is open. */
+  readonly onConsole: (level: ConsoleLevel, line: string) => void
 }
 
 export interface Stage {
   readonly tui: BoundedScreen
   readonly size: () => { readonly columns: number; readonly rows: number }
   readonly restore: () => void
+  /** Waits for key releases that are still on their way, so that the shell does not get them. */
+  readonly drain: () => Promise<void>
+  /** Gives the terminal to the shell until the process is continued, as ctrl+z does elsewhere. */
+  readonly suspend: () => void
 }
+
+/** How long a slow line may take to bring the last key release. */
+const drainMillis = 300
 
 const signals: ReadonlyArray<StopSignal> = ["SIGTERM", "SIGHUP", "SIGINT"]
 
@@ -42,12 +52,13 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       const tui = new BoundedScreen(terminal, true)
       const cleanups: Array<() => void> = []
       let restored = false
+      let suspended = false
 
       const restoreWith = (lastFrame: boolean): void => {
         if (restored) return
         restored = true
         for (const cleanup of cleanups.splice(0)) cleanup()
-        if (lastFrame) {
+        if (lastFrame && !suspended) {
           try {
             options.beforeLastFrame()
             tui.renderNow()
@@ -56,12 +67,31 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
           }
         }
         try {
-          tui.stop()
+          if (!suspended) tui.stop()
         } catch {
           // The terminal may be gone already.
         }
       }
       const restore = (): void => restoreWith(true)
+
+      const suspend = (): void => {
+        if (restored || suspended || process.platform === "win32") return
+        suspended = true
+        tui.stop()
+        const resume = (): void => {
+          if (!suspended) return
+          suspended = false
+          process.off("SIGCONT", resume)
+          if (restored) return
+          tui.start()
+          tui.requestRender(true)
+        }
+        process.on("SIGCONT", resume)
+        process.kill(process.pid, "SIGTSTP")
+        // Without a shell that could continue it the system does not stop a process, and nothing would wake it.
+        setTimeout(resume, 100)
+      }
+      tui.setSuspendSignalHandler(suspend)
 
       for (const signal of signals) {
         const stop = (): void => {
@@ -79,6 +109,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
         process.off("exit", leave)
       })
       if (options.terminal === undefined) {
+        cleanups.push(captureConsole(options.onConsole))
         // A terminal that went away answers reads and writes with errors, which would otherwise be uncaught ones. These
         // stay for the life of the process: late writes can come after the scope has closed.
         const gone = (): void => {
@@ -106,7 +137,9 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       return {
         tui,
         size: () => ({ columns: Math.max(1, terminal.columns), rows: Math.max(1, terminal.rows) }),
-        restore
+        restore,
+        drain: () => restored || !terminal.kittyProtocolActive ? Promise.resolve() : terminal.drainInput(drainMillis),
+        suspend
       }
     }),
     (stage) => Effect.sync(stage.restore)
