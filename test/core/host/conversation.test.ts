@@ -4,6 +4,7 @@ import { SessionRuntime } from "@bezel/core/session"
 import { run, say, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Stream } from "effect"
+import * as TestClock from "effect/testing/TestClock"
 
 const attached = (script: Parameters<typeof scriptedModel>[0], plugins: ReadonlyArray<Plugin> = []) =>
   Effect.gen(function*() {
@@ -77,6 +78,43 @@ describe("Conversation service", () => {
       const forked = yield* facet.use(Conversation, { key: conversationKey(id, conversationID) })
       yield* forked.ready
       expect(forked.view.value?.conversation.parent).toEqual({ conversation: "c1", at: entry.id })
+    }).pipe(Effect.scoped))
+
+  it.live("writes notices, summarizes, and starts over, for whoever is attached", () =>
+    Effect.gen(function*() {
+      const { conversation } = yield* attached(["one", "the summary", "two"])
+      yield* conversation.wait(yield* conversation.send({ text: "go" }))
+      expect(yield* Effect.flip(conversation.write({ kind: "bezel.assistant" }))).toMatchObject({ code: "not_permitted" })
+      yield* conversation.write({ kind: "bezel.notice", text: "CI failed" })
+      expect(yield* conversation.collapse({})).toEqual({ status: "completed", message: null })
+      const begins = (kind: string) =>
+        conversation.view.changes.pipe(Stream.filter((view) => view.entries[0]?.kind === kind), Stream.runHead)
+      yield* begins("bezel.summary")
+      yield* conversation.wait(yield* conversation.send({ text: "again" }))
+      yield* conversation.reset({ handoff: "only this" })
+      expect(yield* conversation.collapse({})).toMatchObject({ status: "failed" })
+      yield* begins("bezel.handoff")
+      expect(conversation.view.value?.entries.length).toBe(1)
+    }).pipe(Effect.scoped))
+
+  it.effect("shows forks that were made before the session was opened", () =>
+    Effect.gen(function*() {
+      const host = yield* testSessionHost([], { model: scriptedModel(["one"]) })
+      const { id } = yield* host.session.create()
+      const runtime = Context.get(host.services, SessionRuntime)
+      const forkedID = yield* Effect.scoped(Effect.gen(function*() {
+        const { main } = yield* runtime.open(id)
+        const input = yield* main.send({ content: [{ type: "text", text: "go" }] })
+        yield* input.wait
+        const [entry] = yield* main.entries({ limit: 1 })
+        return (yield* main.fork(entry?.id ?? "")).id
+      }))
+      // Long enough for the session to close behind its last holder.
+      yield* TestClock.adjust("1 minute")
+      const connection = yield* host.connect(id)
+      const forked = yield* connection.use(Conversation, { key: conversationKey(id, forkedID) })
+      yield* forked.ready
+      expect(forked.view.value?.conversation.id).toBe(forkedID)
     }).pipe(Effect.scoped))
 
   it.live("aborts the running turn and queued inputs, and says why", () =>

@@ -291,12 +291,22 @@ export interface TaskExtensions {
   readonly task: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
 }
 
-export interface Harness extends HarnessExtensions, TaskExtensions {
+export interface Harness extends HarnessExtensions {
+  /**
+   * As `TaskExtensions`. With `own`, the commits of such tasks take what that maps to for the namespaces that the kind names:
+   * one declaration of a namespace may serve many harnesses, each with a token of its own.
+   */
+  readonly task: <I>(
+    kind: TaskKind<I>,
+    options?: { readonly own?: (namespace: Namespace) => Namespace }
+  ) => Effect.Effect<Registration, HarnessError, Scope.Scope>
   readonly sessionID: string
   /** The kind of OS processes owned by tasks; `null` where there is no process host. */
   readonly job: TaskKind<JobSpec> | null
   readonly main: Conversation
   readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>
+  /** Every conversation of the session by id, oldest first: the main one, forks, and those that tasks own. */
+  readonly conversations: Effect.Effect<ReadonlyArray<{ readonly id: string; readonly owner: string | null }>, HarnessError>
   /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
   readonly resume: Effect.Effect<void, HarnessError>
   /** True when no invocation exists, running or sleeping: no request, tool, wait for a retry, waiting hook or job. */

@@ -87,6 +87,13 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
       /** Without a time limit it stays open until it is answered or its policy settles it. */
       options: { readonly sessionID: string; readonly timeLimit?: Duration.Input }
     ) => Effect.Effect<InteractionOutcome<R>>
+    /**
+     * For the length of the scope, what one session asks is asked where another one's people are too, and the other's policy
+     * holds where nobody is: for a session that works on behalf of another.
+     */
+    readonly relay: (
+      sessions: { readonly from: string; readonly to: string }
+    ) => Effect.Effect<void, never, Scope.Scope>
   }
 }
 

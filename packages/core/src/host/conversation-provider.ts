@@ -10,6 +10,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Conversation as HarnessConversation } from "../harness/index.ts"
 import { HarnessError, type InputHandle, type Watch } from "../harness/index.ts"
+import type { JsonValue } from "../json/index.ts"
 import {
   ClientIdentity,
   type Implementation,
@@ -34,6 +35,20 @@ const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Eff
         new HarnessError({ code: "not_found", message: `There is no input ${inputID} in this conversation.` })
       )
       : Effect.succeed(handle))
+
+const failureMessage = (failure: JsonValue): string | null => {
+  const message: unknown = failure !== null && typeof failure === "object" ? Reflect.get(failure, "message") : null
+  return typeof message === "string" ? message : null
+}
+
+/** Provides the main conversation of a session and its forks; what tasks own is theirs. */
+export const provideConversations = (services: Services, session: OpenSession): Effect.Effect<void, HarnessError, Scope.Scope> =>
+  Effect.gen(function*() {
+    for (const { id, owner } of yield* session.conversations) {
+      const conversation = owner === null ? yield* session.conversation(id) : null
+      if (conversation !== null) yield* provideConversation(services, session, conversation)
+    }
+  })
 
 /** Provides one conversation of a session until the scope closes. Completes once it is there. */
 export const provideConversation = (
@@ -68,6 +83,20 @@ export const provideConversation = (
         inputAbort: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.abort),
         abort: ({ reason }) => conversation.abort(reason),
         configSet: (patch) => conversation.configure(patch),
+        write: ({ data, kind, text }) =>
+          Effect.map(
+            conversation.write(kind, {
+              ...(data === undefined ? {} : { data }),
+              ...(text === undefined ? {} : { model: [{ role: "user", content: [{ type: "text", text }] }] })
+            }),
+            (entryID) => ({ entryID })
+          ),
+        reset: ({ handoff }) => conversation.reset(handoff),
+        collapse: ({ instructions }) =>
+          Effect.map(Effect.flatMap(conversation.collapse(instructions), conversation.waitForTask), ({ failure, status }) => ({
+            status,
+            message: failureMessage(failure)
+          })),
         fork: ({ at }) =>
           Effect.gen(function*() {
             const forked = yield* conversation.fork(at)

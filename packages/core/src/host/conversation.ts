@@ -7,6 +7,7 @@
  */
 import * as Schema from "effect/Schema"
 import { HarnessError } from "../harness/api.ts"
+import { JsonValue } from "../json/index.ts"
 import { RemoteService } from "../service/index.ts"
 import {
   ConfigPatchSchema,
@@ -60,6 +61,25 @@ export class Conversation extends RemoteService.make("bezel.conversation")({
     /** Durably ends the running turn, if there is one. */
     abort: { payload: Schema.Struct({ reason: Schema.optionalKey(Schema.String) }), error: HarnessError },
     configSet: { payload: ConfigPatchSchema, error: HarnessError },
+    /** Writes an entry of the caller's own kind, or a `bezel.notice`; at the next boundary while a turn runs. */
+    write: {
+      payload: Schema.Struct({
+        kind: Schema.String,
+        data: Schema.optionalKey(JsonValue),
+        /** What the model sees of it, as a user's message. */
+        text: Schema.optionalKey(Schema.String)
+      }),
+      success: Schema.Struct({ entryID: Schema.String }),
+      error: HarnessError
+    },
+    /** Starts over with a fresh context, which begins with `handoff`; refused while a turn runs. */
+    reset: { payload: Schema.Struct({ handoff: Schema.optionalKey(Schema.String) }), error: HarnessError },
+    /** Summarizes the older part, and waits for how that ended. */
+    collapse: {
+      payload: Schema.Struct({ instructions: Schema.optionalKey(Schema.String) }),
+      success: Schema.Struct({ status: Schema.Literals(["completed", "failed", "aborted", "orphaned"]), message: Schema.NullOr(Schema.String) }),
+      error: HarnessError
+    },
     /** Gives the id of a new conversation that is this one up to and including entry `at`. */
     fork: {
       payload: Schema.Struct({ at: Schema.String }),

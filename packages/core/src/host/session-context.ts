@@ -182,7 +182,7 @@ export const makeSessionContext = (
         ({ plugins, providers }) => [...providers.keys()].map((id) => ({ id, plugin: plugins.get(id) ?? "the host" }))
       )
     ),
-    interactions: { request: parts.broker.request },
+    interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
     ...harnessExtensions(facet, parts)
   }
 }

@@ -24,7 +24,7 @@ import type { SettingsReader } from "../settings/index.ts"
 import { Settings } from "../settings/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
 import type { SessionContext } from "./context.ts"
-import { provideConversation } from "./conversation-provider.ts"
+import { provideConversations } from "./conversation-provider.ts"
 import { Conversation } from "./conversation.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import { makeBinding } from "./registrations.ts"
@@ -85,7 +85,7 @@ const makeSessionHost = Effect.gen(function*() {
     add: [
       declareSession(
         { plugin: "the host", order: -1 },
-        (session) => provideConversation({ directory, broker }, session, session.main)
+        (session) => provideConversations({ directory, broker }, session)
       )
     ]
   })

@@ -193,7 +193,8 @@ const make = (options: SessionRuntimeOptions) =>
         const session: OpenSession = {
           identity: { sessionID, location },
           main: harness.main,
-          conversation: harness.conversation
+          conversation: harness.conversation,
+          conversations: harness.conversations
         }
         const applied = new Map<SessionDeclaration, Scope.Closeable>()
         const line = yield* Semaphore.make(1)

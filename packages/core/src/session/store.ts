@@ -39,8 +39,8 @@ const clamp = (limit: number | undefined, usual: number): number =>
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
-/** Ids sort by time of creation, to the millisecond. */
-const makeID = (now: number): string => {
+/** A new session's id, for whoever must know it before the session is there. Ids sort by their time, in milliseconds. */
+export const makeSessionID = (now: number): string => {
   let text = "ses_"
   for (let shift = 45; shift >= 0; shift -= 5) text += alphabet[Math.floor(now / 2 ** shift) % 32]
   for (const byte of randomBytes(14)) text += alphabet[byte % 32]
@@ -140,7 +140,7 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
       if (input.parentID !== undefined && input.parentID !== null) yield* get(input.parentID)
       const now = yield* Clock.currentTimeMillis
       const record: SessionRecord = {
-        id: input.id ?? makeID(now),
+        id: input.id ?? makeSessionID(now),
         title: input.title ?? "",
         location: { directory: input.location.directory, workspaceID: input.location.workspaceID },
         parentID: input.parentID ?? null,

@@ -50,6 +50,10 @@ export const openHarness = Effect.fn("openHarness")(function*(
         (error: HarnessError) => error.code === "not_found",
         () => Effect.succeed(null)
       ),
+    conversations: Effect.mapBoth(storage.conversations, {
+      onFailure: (error) => new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` }),
+      onSuccess: (records) => records.map(({ id, owner }) => ({ id, owner }))
+    }),
     resume: Effect.andThen(Effect.andThen(loadLive(session), session.orphan), session.scheduler.start),
     hold: session.scheduler.hold,
     suspend: Effect.andThen(session.scheduler.stop, session.line.close),
@@ -57,7 +61,8 @@ export const openHarness = Effect.fn("openHarness")(function*(
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,
     section: session.extensions.section,
-    task: (kind) => kind.name.startsWith("bezel.") ? Effect.fail(reserved(kind.name)) : session.registerKind(kind)
+    task: (kind, registration) =>
+      kind.name.startsWith("bezel.") ? Effect.fail(reserved(kind.name)) : session.registerKind(kind, registration)
   }
 })
 

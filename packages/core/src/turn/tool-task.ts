@@ -25,7 +25,7 @@ import {
 import { type JsonValue, JsonValue as JsonSchema } from "../json/index.ts"
 import type { ToolResultPart } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
-import type { AcceptedCall, Materialization, ToolResult } from "../tool/index.ts"
+import type { AcceptedCall, Materialization, ToolResult, ToolResultCode } from "../tool/index.ts"
 import { defaultHookLimit, failureText, skipFailure, withLimit } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
@@ -52,7 +52,7 @@ const Started = Schema.Struct({ phase: Schema.Literal("started"), args: JsonSche
 const decodeInput = Schema.decodeUnknownSync(ToolInput)
 const decodeStarted = Schema.decodeUnknownSync(Started)
 
-/** Why a call has the result it has, when the tool did not make it. Clients and exit codes tell them apart. */
+/** Why a call has the result it has, where the tool did not make it or a person's part in it is missing. */
 type ResultCode =
   | "malformed_arguments"
   | "unknown_tool"
@@ -64,6 +64,7 @@ type ResultCode =
   | "aborted"
   | "internal"
   | NonNullable<BeforeToolDecision["code"]>
+  | ToolResultCode
 
 export const toolKind = (session: Session, options: TurnOptions, materializations: Materializations): RunnableKind => {
   const materialization = (input: ToolInput, state: ConversationState): Effect.Effect<Materialization> => {
@@ -124,7 +125,7 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
       const hooked: HookToolCall = { callID: input.callID, name: input.name, args: call.args, permission: call.permission }
       const result = yield* offered.settle(call, api.call, { afterTool: (settled) => afterTool(task, runtime, hooked, settled) })
       yield* api.flush
-      return finished(runtime, task, input, result, null)
+      return finished(runtime, task, input, result, result.code ?? null)
     }))
 
   const beforeTool = (
