@@ -291,15 +291,7 @@ export interface TaskExtensions {
   readonly task: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
 }
 
-export interface Harness extends HarnessExtensions {
-  /**
-   * As `TaskExtensions`. With `own`, the commits of such tasks take what that maps to for the namespaces that the kind names:
-   * one declaration of a namespace may serve many harnesses, each with a token of its own.
-   */
-  readonly task: <I>(
-    kind: TaskKind<I>,
-    options?: { readonly own?: (namespace: Namespace) => Namespace }
-  ) => Effect.Effect<Registration, HarnessError, Scope.Scope>
+export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly sessionID: string
   /** The kind of OS processes owned by tasks; `null` where there is no process host. */
   readonly job: TaskKind<JobSpec> | null

@@ -64,13 +64,6 @@ export const extensionTransaction = (
   }
 }
 
-/** The same commit for code that names namespaces by tokens which `own` maps to this harness's. */
-export const withNamespaces = (tx: ExtensionTransaction, own: (namespace: Namespace) => Namespace): ExtensionTransaction => ({
-  ...tx,
-  plugins: (namespace) => tx.plugins(own(namespace)),
-  emit: (namespace, name, data) => tx.emit(own(namespace), name, data)
-})
-
 /** Writes an extension's entry into the transcript, or beside a running turn until its next boundary. */
 const writeEntry = (tx: Transaction, state: ConversationState, kind: string, entry: NewExtensionEntry): string => {
   const fault = entryFault(kind, entry)

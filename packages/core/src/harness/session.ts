@@ -52,7 +52,7 @@ export interface Session {
   /** Completes once `condition` holds; it is tried after every commit. */
   readonly until: (condition: () => boolean) => Effect.Effect<void, HarnessError>
   /** Lets tasks of an extension's kind run, until the scope ends or it is unregistered. */
-  readonly registerKind: Harness["task"]
+  readonly registerKind: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
   readonly transaction: (tx: Transaction, state: ConversationState, options: { readonly mayCreate: boolean }) => ExtensionTransaction
   /** Ends live tasks whose kind nobody has registered; done once, before anything runs. */
   readonly orphan: Effect.Effect<void, HarnessError>
@@ -219,7 +219,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
 
   const transaction: Session["transaction"] = (tx, target, mayCreate) => extensionTransaction(tx, target, storage, authority, mayCreate)
 
-  const registerKind: Session["registerKind"] = (kind, { own } = {}) =>
+  const registerKind = <I>(kind: TaskKind<I>): Effect.Effect<Registration, HarnessError, Scope.Scope> =>
     Effect.suspend(() => {
       if (!isCustomKind(kind)) {
         return Effect.fail(new HarnessError({ code: "invalid", message: `The task kind "${kind.name}" was not made by TaskKind.make.` }))
@@ -227,13 +227,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
       if (kinds.has(kind.name)) {
         return Effect.fail(new HarnessError({ code: "duplicate", message: `The task kind "${kind.name}" is registered already.` }))
       }
-      const runnable = kind.runnable({
-        sessionID: options.sessionID,
-        transaction: (target) => (tx, mayCreate) => {
-          const extension = transaction(tx, target, mayCreate)
-          return own === undefined ? extension : withNamespaces(extension, own)
-        }
-      })
+      const runnable = kind.runnable({ sessionID: options.sessionID, transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate) })
       const unregister = Effect.sync(() => {
         if (kinds.get(kind.name) !== runnable) return
         kinds.delete(kind.name)

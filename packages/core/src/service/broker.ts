@@ -3,7 +3,8 @@
  *
  * A request is offered to every client that is attached to its session and handles the interaction, the preferred client
  * first. The first valid answer settles it and the others are told to close. A client that leaves or fails hands the
- * request on; one that comes late is offered what is open. With nobody left, the session's unattended policy decides.
+ * request on; one that comes late is offered what is open. With nobody left, the session's unattended policy decides. Where
+ * a session works for another one (`relay`), the other's people are asked too, and its policy holds where there is none.
  *
  *   open ── valid answer ──▶ answered          open ── nobody left, policy deny ──▶ unattended
  *     ├──── a person refuses ──▶ declined        └──── nobody left, policy wait ──▶ open
@@ -72,7 +73,9 @@ export interface InteractionBrokerShape {
   readonly prefer: (sessionID: string, client: string) => Effect.Effect<void>
   /** What happens while nobody is there, whatever an interaction would like; null gives that back to the interaction. */
   readonly unattended: (sessionID: string, policy: Unattended | null) => Effect.Effect<void>
-  /** What is open in a session. */
+  /** For the length of the scope, who is attached to `to` is asked what `from` asks, and `to`'s policy holds for it. */
+  readonly relay: (from: string, to: string) => Effect.Effect<void, never, Scope.Scope>
+  /** What is open in a session, or asked there for another. */
   readonly open: (sessionID: string) => Effect.Effect<ReadonlyArray<Offer>>
 }
 
@@ -106,6 +109,7 @@ class Broker implements InteractionBrokerShape {
   private readonly requests = new Map<string, Open>()
   private readonly preferred = new Map<string, string>()
   private readonly policies = new Map<string, Unattended>()
+  private readonly relays = new Map<string, string>()
   private ids = 0
 
   readonly request: InteractionBrokerShape["request"] = <Q, R>(
@@ -167,22 +171,12 @@ class Broker implements InteractionBrokerShape {
       detach: (session) =>
         Effect.sync(() => {
           client.sessions.delete(session)
-          for (const open of this.requests.values()) {
-            if (open.offer.session === session && open.shown.delete(client)) {
-              client.close(open.offer.id, "withdrawn")
-              this.reconsider(open)
-            }
-          }
+          this.recheck(client)
         }),
       handles: (interactions) =>
         Effect.sync(() => {
           client.handles = new Set(interactions)
-          for (const open of this.requests.values()) {
-            if (!client.handles.has(open.offer.interaction) && open.shown.delete(client)) {
-              client.close(open.offer.id, "withdrawn")
-              this.reconsider(open)
-            }
-          }
+          this.recheck(client)
           this.catchUp(client)
         }),
       answer: (id, answer) => Effect.suspend(() => this.answered(client, id, answer))
@@ -197,12 +191,27 @@ class Broker implements InteractionBrokerShape {
     Effect.sync(() => {
       if (policy === null) this.policies.delete(sessionID)
       else this.policies.set(sessionID, policy)
-      for (const open of this.requests.values()) if (open.offer.session === sessionID) this.reconsider(open)
+      for (const open of this.requests.values()) this.reconsider(open)
     })
+
+  readonly relay: InteractionBrokerShape["relay"] = (from, to) =>
+    Effect.asVoid(Effect.acquireRelease(
+      Effect.sync(() => {
+        this.relays.set(from, to)
+        for (const client of this.inOrder(from)) this.catchUp(client)
+        for (const open of this.requests.values()) this.reconsider(open)
+      }),
+      () =>
+        Effect.sync(() => {
+          if (this.relays.get(from) === to) this.relays.delete(from)
+          for (const client of this.clients.values()) this.recheck(client)
+        })
+    ))
 
   readonly open: InteractionBrokerShape["open"] = (sessionID) =>
     Effect.sync(() =>
-      [...this.requests.values()].filter((open) => open.offer.session === sessionID).map((open) => open.offer)
+      [...this.requests.values()].filter((open) => this.audience(open.offer.session).includes(sessionID))
+        .map((open) => open.offer)
     )
 
   private answered(client: Client, id: string, answer: Answer): Effect.Effect<void, ServiceError> {
@@ -235,8 +244,18 @@ class Broker implements InteractionBrokerShape {
   }
 
   private eligible(open: Open, client: Client): boolean {
-    return client.sessions.has(open.offer.session) && client.handles.has(open.offer.interaction) &&
-      !open.failed.has(client)
+    return client.handles.has(open.offer.interaction) && !open.failed.has(client) &&
+      this.audience(open.offer.session).some((session) => client.sessions.has(session))
+  }
+
+  /** The sessions whose people are asked, the asking one first. */
+  private audience(session: string): ReadonlyArray<string> {
+    const audience = [session]
+    for (;;) {
+      const next = this.relays.get(audience.at(-1) ?? session)
+      if (next === undefined || audience.includes(next)) return audience
+      audience.push(next)
+    }
   }
 
   private show(open: Open, client: Client): void {
@@ -249,8 +268,18 @@ class Broker implements InteractionBrokerShape {
     for (const open of this.requests.values()) this.show(open, client)
   }
 
+  /** Takes away what a client has before it and may not have any more. */
+  private recheck(client: Client): void {
+    for (const open of this.requests.values()) {
+      if (this.eligible(open, client) || !open.shown.delete(client)) continue
+      client.close(open.offer.id, "withdrawn")
+      this.reconsider(open)
+    }
+  }
+
   private inOrder(sessionID: string): ReadonlyArray<Client> {
-    const first = this.clients.get(this.preferred.get(sessionID) ?? "")
+    const preferred = this.audience(sessionID).flatMap((session) => this.preferred.get(session) ?? [])
+    const first = this.clients.get(preferred[0] ?? "")
     const all = [...this.clients.values()]
     return first === undefined ? all : [first, ...all.filter((client) => client !== first)]
   }
@@ -258,7 +287,9 @@ class Broker implements InteractionBrokerShape {
   /** After anybody left: with nobody before it, a request waits or settles by policy. */
   private reconsider(open: Open): void {
     if (open.shown.size > 0) return
-    const policy = this.policies.get(open.offer.session) ?? open.unattended
+    const [policy = open.unattended] = this.audience(open.offer.session).flatMap((session) =>
+      this.policies.get(session) ?? []
+    )
     if (policy === "deny") this.settle(open, { type: "unattended" })
   }
 

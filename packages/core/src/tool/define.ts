@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonValue } from "../json/index.ts"
-import type { Tool, ToolContent, ToolControl, ToolOptions, ToolResult } from "./tool.ts"
+import type { Tool, ToolContent, ToolControl, ToolOptions, ToolResult, ToolResultCode } from "./tool.ts"
 import { ToolFailure } from "./tool.ts"
 
 /** What `toolResult` takes; all of it is optional. */
@@ -19,6 +19,7 @@ export interface ToolResultOptions {
   readonly details?: JsonValue
   readonly control?: ToolControl
   readonly isError?: boolean
+  readonly code?: ToolResultCode
 }
 
 /** A result with content, details and control of its own. A text stands for a result with that text as its content. */
@@ -28,7 +29,8 @@ export const toolResult = (options: string | ToolResultOptions): ToolResult => {
     content: contentOf(given.content ?? []),
     isError: given.isError ?? false,
     details: given.details ?? null,
-    control: given.control ?? {}
+    control: given.control ?? {},
+    ...(given.code === undefined ? {} : { code: given.code })
   }
 }
 

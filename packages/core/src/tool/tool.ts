@@ -29,7 +29,12 @@ export interface ToolResult {
   /** Strict JSON for renderers and machines; the model does not see it. */
   readonly details: JsonValue
   readonly control: ToolControl
+  /** Why a person's part is missing: clients and exit codes tell these apart, as they do for calls that a gate has blocked. */
+  readonly code?: ToolResultCode
 }
+
+/** A person said no, did not answer in time, or nobody was there and the policy says not to wait. */
+export type ToolResultCode = "declined" | "expired" | "unattended"
 
 /** `"safe"`: running it again with the same call is harmless, so a crash re-invokes it. `"never"` is the default. */
 export type Replay = "safe" | "never"

@@ -61,8 +61,7 @@ export const openHarness = Effect.fn("openHarness")(function*(
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,
     section: session.extensions.section,
-    task: (kind, registration) =>
-      kind.name.startsWith("bezel.") ? Effect.fail(reserved(kind.name)) : session.registerKind(kind, registration)
+    task: (kind) => kind.name.startsWith("bezel.") ? Effect.fail(reserved(kind.name)) : session.registerKind(kind)
   }
 })
 

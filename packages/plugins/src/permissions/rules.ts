@@ -3,8 +3,8 @@
  *
  * Among the patterns that match, `deny` wins, then the longest; of two as long, one from the command line, then the one of the
  * access itself (rules for `write` hold for `edit` too), then `ask`. Without a rule that matches, `*` (rules for every access)
- * is looked at, and without that one the default holds: `read`, `search` and `list` inside the location are allowed and
- * everything else asks.
+ * is looked at, and without that one the default holds: `read`, `search` and `list` inside the location are allowed, as are
+ * `question`, which asks by itself, and `subagent`, whose calls are each judged by themselves; everything else asks.
  */
 import * as Result from "effect/Result"
 import type { PermissionRules, Verdict } from "./contract.ts"
@@ -30,6 +30,9 @@ export interface RuleSet {
 export const pathAccesses: ReadonlySet<string> = new Set(["read", "write", "edit", "search", "list"])
 
 const allowedInside: ReadonlySet<string> = new Set(["read", "search", "list"])
+
+/** Asking whether somebody may be asked makes no sense; what a sub-agent does is judged when it does it. */
+const allowedAnyway: ReadonlySet<string> = new Set(["question", "subagent"])
 
 export interface RuleText {
   readonly access: string
@@ -193,7 +196,7 @@ export const judge = (set: RuleSet, subject: Subject): Judgement => {
       return { verdict: rule.verdict, rule, uncertain: rule.verdict === "ask" && !certainly(rule) }
     }
   }
-  const isAllowed = allowedInside.has(subject.access) && !subject.value.includes(unknown) &&
-    isInside(set.location, subject.value)
+  const isAllowed = allowedAnyway.has(subject.access) ||
+    (allowedInside.has(subject.access) && !subject.value.includes(unknown) && isInside(set.location, subject.value))
   return { verdict: isAllowed ? "allow" : "ask", rule: null, uncertain: false }
 }

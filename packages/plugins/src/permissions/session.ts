@@ -39,8 +39,8 @@ const Memo = Schema.Struct({ allowed: Schema.Boolean, message: Schema.NullOr(Sch
 
 type Context = Pick<
   SessionContext,
-  "options" | "location" | "settings" | "namespace" | "hooks" | "interactions" | "tool"
->
+  "options" | "location" | "settings" | "namespace" | "hooks" | "tool"
+> & { readonly interactions: Pick<SessionContext["interactions"], "request"> }
 
 const optionsOf = (value: unknown) =>
   Effect.mapError(
