@@ -21,9 +21,19 @@ export interface BuiltinOptions {
   readonly limits?: LimitsOptions
 }
 
-type Feature = "providers" | "tools" | "context" | "limits" | "permissions" | "chat"
+type Feature = "providers" | "tools" | "question" | "subagent" | "context" | "limits" | "permissions" | "compaction" | "chat"
 
-const order: ReadonlyArray<Feature> = ["providers", "tools", "context", "limits", "permissions", "chat"]
+const order: ReadonlyArray<Feature> = [
+  "providers",
+  "tools",
+  "question",
+  "subagent",
+  "context",
+  "limits",
+  "permissions",
+  "compaction",
+  "chat"
+]
 
 /** The manifest entries of the built-in plugins, in order. */
 export const builtinEntries = (version: string, options: BuiltinOptions = {}): ReadonlyArray<ManifestEntry> =>

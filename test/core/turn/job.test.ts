@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { type Harness, HarnessError, type JobSpec } from "@bezel/core/harness"
-import { makeFileProcessHost, type ProcessHost, type ProcessStatus } from "@bezel/core/turn"
+import { makeFileProcessHost, makeJobKind, type ProcessHost, type ProcessStatus } from "@bezel/core/turn"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -70,7 +70,7 @@ const fakeHost = () => {
 it.live("a job runs a real process to its exit code and output", () =>
   Effect.gen(function*() {
     const host = makeFileProcessHost(yield* folder)
-    const { harness } = yield* open(memory().storage(), [], { processHost: host })
+    const { harness } = yield* open(memory().storage(), [], { job: makeJobKind(host) })
     yield* harness.resume
     const ref = yield* startJob(harness, spec(["sh", "-c", "echo out; echo err >&2; exit 3"]))
     expect(yield* harness.main.waitForTask(ref)).toMatchObject({
@@ -85,7 +85,7 @@ it.live("a job outlives its host: after a restart its end is found", () =>
     const session = memory()
     const gate = path.join(place, "gate")
     const scope = yield* Scope.make()
-    const first = yield* open(session.storage(), [], { processHost: makeFileProcessHost(place) }).pipe(Scope.provide(scope))
+    const first = yield* open(session.storage(), [], { job: makeJobKind(makeFileProcessHost(place)) }).pipe(Scope.provide(scope))
     yield* first.harness.resume
     const ref = yield* startJob(first.harness, spec(["sh", "-c", `while [ ! -e ${gate} ]; do sleep 0.05; done; echo came through`]))
     yield* first.harness.main.watch.pipe(
@@ -97,7 +97,7 @@ it.live("a job outlives its host: after a restart its end is found", () =>
     )
     yield* Scope.close(scope, Exit.void)
     fs.writeFileSync(gate, "")
-    const second = yield* open(session.storage(), [], { processHost: makeFileProcessHost(place) })
+    const second = yield* open(session.storage(), [], { job: makeJobKind(makeFileProcessHost(place)) })
     yield* second.harness.resume
     expect(yield* second.harness.main.waitForTask(ref)).toMatchObject({ status: "completed", result: { state: "exited", code: 0, output: "came through\n" } })
   }))
@@ -106,7 +106,7 @@ it.live("aborting a job ends its process and what that started", () =>
   Effect.gen(function*() {
     const place = yield* folder
     const host = makeFileProcessHost(place)
-    const { harness } = yield* open(memory().storage(), [], { processHost: host })
+    const { harness } = yield* open(memory().storage(), [], { job: makeJobKind(host) })
     yield* harness.resume
     const ref = yield* startJob(harness, spec(["sh", "-c", "sleep 300 & echo $!; wait"]))
     const key = `ses_test.${ref.id}.1`
@@ -156,14 +156,14 @@ it.effect("the key is stored before the start, so a crash in between starts no s
     const { host, started, states } = fakeHost()
     const scope = yield* Scope.make()
     const first = yield* open(session.storage(), [], {
-      processHost: { ...host, start: (key, job) => Effect.andThen(host.start(key, job), Effect.never) }
+      job: makeJobKind({ ...host, start: (key, job) => Effect.andThen(host.start(key, job), Effect.never) })
     }).pipe(Scope.provide(scope))
     yield* first.harness.resume
     const ref = yield* startJob(first.harness, spec(["x"]))
     yield* settle
     yield* Scope.close(scope, Exit.void)
     expect(started.length).toBe(1)
-    const second = yield* open(session.storage(), [], { processHost: host })
+    const second = yield* open(session.storage(), [], { job: makeJobKind(host) })
     yield* second.harness.resume
     yield* settle
     states.set(started[0] ?? "", { state: "exited", code: 0, signal: null })
@@ -175,7 +175,7 @@ it.effect("the key is stored before the start, so a crash in between starts no s
 it.effect("a schedule waits for its time, runs again after each end, and tells the model", () =>
   Effect.gen(function*() {
     const { host, started, states } = fakeHost()
-    const { harness, model } = yield* open(memory().storage(), ["seen"], { processHost: host })
+    const { harness, model } = yield* open(memory().storage(), ["seen"], { job: makeJobKind(host) })
     yield* harness.resume
     const ref = yield* startJob(harness, spec(["check"], { notBefore: 60_000, every: 30_000, notice: true }))
     yield* settle

@@ -37,6 +37,19 @@ export const loadSession = Effect.fn("Harness.load")(function*(
   }
 })
 
+/** A conversation of which storage has nothing yet. */
+export const newConversation = (record: ConversationRecord, defaults: ConversationConfig): ConversationState => ({
+  record,
+  rewindable: emptyRewindable(defaults),
+  sticky: emptySticky(),
+  storedRewindable: false,
+  storedSticky: false,
+  transcript: null,
+  revision: 0,
+  view: null,
+  watchers: new Set()
+})
+
 export const loadConversation = Effect.fnUntraced(function*(
   storage: StorageReader,
   record: ConversationRecord,
@@ -44,16 +57,13 @@ export const loadConversation = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ConversationState, StorageError> {
   const rewindable = yield* storage.document(rewindableDocument(record.id))
   const sticky = yield* storage.document(stickyDocument(record.id))
+  const fresh = newConversation(record, defaults)
   return {
-    record,
-    rewindable: rewindable === null ? emptyRewindable(defaults) : rewindable as unknown as RewindableDocument,
-    sticky: sticky === null ? emptySticky() : { ...emptySticky(), ...sticky as unknown as StickyDocument },
+    ...fresh,
+    ...(rewindable === null ? {} : { rewindable: rewindable as unknown as RewindableDocument }),
+    sticky: sticky === null ? fresh.sticky : { ...fresh.sticky, ...sticky as unknown as StickyDocument },
     storedRewindable: rewindable !== null,
-    storedSticky: sticky !== null,
-    transcript: null,
-    revision: 0,
-    view: null,
-    watchers: new Set()
+    storedSticky: sticky !== null
   }
 })
 

@@ -17,7 +17,7 @@ import { type Authority, extensionTransaction } from "./extension-transaction.ts
 import { type Extensions, makeExtensions } from "./extensions.ts"
 import type { RunnableKind } from "./kind.ts"
 import { type CommitLine, makeLine, watcherCapacity } from "./line.ts"
-import { loadConversation, loadSession, loadTranscript } from "./load.ts"
+import { loadConversation, loadSession, loadTranscript, newConversation } from "./load.ts"
 import { type Projections, snapshot } from "./projection.ts"
 import { makeScheduler, type Scheduler } from "./scheduler.ts"
 import type { ConversationState } from "./state.ts"
@@ -42,8 +42,12 @@ export interface Session {
   readonly main: ConversationState
   /** A conversation by id; `not_found` if the session has none of that name. */
   readonly conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
-  /** Enters a conversation that a commit has just created. */
-  readonly adopt: (record: ConversationRecord) => Effect.Effect<ConversationState, HarnessError>
+  /**
+   * Creates a conversation in a commit, which may fill it. Once the commit is stored, `adopt` enters it; one that nobody
+   * adopted is read from storage at its first use.
+   */
+  readonly create: (tx: Transaction, record: ConversationRecord) => ConversationState
+  readonly adopt: (created: ConversationState) => ConversationState
   /** The state with its transcript and view read, as of one revision. */
   readonly materialized: (state: ConversationState) => Effect.Effect<Materialized, HarnessError>
   readonly watch: (state: ConversationState) => Effect.Effect<Watch, HarnessError, Scope.Scope>
@@ -263,7 +267,16 @@ export const openSession = Effect.fn("Harness.open")(function*(
     report,
     main,
     conversation,
-    adopt: enter,
+    create: (tx, record) => {
+      tx.putConversation(record)
+      return newConversation(record, options.defaults)
+    },
+    adopt: (created) => {
+      const known = state.conversations.get(created.record.id)
+      if (known !== undefined) return known
+      state.conversations.set(created.record.id, created)
+      return created
+    },
     materialized,
     watch,
     inputEnd,

@@ -79,6 +79,8 @@ export interface CustomTaskKind<I> extends TaskKindToken<I> {
 
 export const isCustomKind = <I>(kind: TaskKindToken<I>): kind is CustomTaskKind<I> => "runnable" in kind
 
+export type TaskKind<I = never> = TaskKindToken<I>
+
 export const TaskKind = {
   make: <I, C extends { readonly phase: string }, S, R, F>(name: string, options: TaskKindOptions<I, C, S, R, F>): CustomTaskKind<I> => ({
     name,

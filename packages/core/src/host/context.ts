@@ -9,7 +9,7 @@ import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import type { HarnessExtensions, Registration, TaskExtensions } from "../harness/index.ts"
+import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind } from "../harness/index.ts"
 import type { PluginStatus } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft } from "../model/index.ts"
@@ -28,6 +28,7 @@ import type {
 import type { OpenSession, SessionApi, SessionIdentity } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft } from "../tool/index.ts"
+import type { TurnOptions } from "../turn/index.ts"
 
 /** What every context has. */
 export interface PluginContext {
@@ -75,6 +76,12 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
     effect: (session: OpenSession) => Effect.Effect<void, unknown, Scope.Scope>
   ) => Effect.Effect<void>
   readonly session: SessionApi
+  /** What turns need beyond models and tools: agents, and when a conversation is summarized. The last one to say it holds. */
+  readonly turns: {
+    readonly configure: (options: Partial<Pick<TurnOptions, "agent" | "compaction">>) => Effect.Effect<void>
+  }
+  /** The kind of OS processes owned by tasks, for `commit((tx) => tx.createTask(ctx.job, …))`. */
+  readonly job: TaskKind<JobSpec>
   readonly tool: Contribution<
     ToolDraft,
     { readonly name: string; readonly plugin: string; readonly description: string }

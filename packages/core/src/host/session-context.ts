@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Contributor } from "../contribution/index.ts"
-import type { HarnessExtensions, Registration, TaskExtensions } from "../harness/index.ts"
+import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind } from "../harness/index.ts"
 import type { FacetScope, KernelShape } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
@@ -38,6 +38,7 @@ export interface SessionHostParts {
   readonly broker: InteractionBrokerShape
   readonly tools: ToolRegistryService
   readonly providers: ProviderRegistryService
+  readonly job: TaskKind<JobSpec>
 }
 
 type SessionFacet = FacetScope<SessionRegistration>
@@ -183,6 +184,8 @@ export const makeSessionContext = (
       )
     ),
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
+    turns: { configure: parts.runtime.configureTurns },
+    job: parts.job,
     ...harnessExtensions(facet, parts)
   }
 }

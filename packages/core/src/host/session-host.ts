@@ -19,10 +19,11 @@ import { Endpoint } from "../rpc/index.ts"
 import type { ClientIdentity } from "../service/index.ts"
 import { InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
 import type { OpenError } from "../session/index.ts"
-import { declareSession, makeSessionApi, SessionRuntime, SessionStore } from "../session/index.ts"
+import { declareSession, makeSessionApi, ProcessHost, SessionRuntime, SessionStore } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import { Settings } from "../settings/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
+import { makeJobKind } from "../turn/index.ts"
 import type { SessionContext } from "./context.ts"
 import { provideConversations } from "./conversation-provider.ts"
 import { Conversation } from "./conversation.ts"
@@ -74,6 +75,8 @@ const makeSessionHost = Effect.gen(function*() {
   const runtime = yield* SessionRuntime
   const directory = yield* ServiceDirectory
   const broker = yield* InteractionBroker
+  const job = makeJobKind(yield* ProcessHost)
+  yield* runtime.configureTurns({ job })
   const scope = yield* Effect.scope
   const attached = new Map<string, Scope.Closeable>()
   const place = (sessionID: string, client: ClientIdentity) => `${client.id} ${sessionID}`
@@ -103,6 +106,7 @@ const makeSessionHost = Effect.gen(function*() {
     runtime,
     directory,
     broker,
+    job,
     tools: yield* ToolRegistry,
     providers: yield* ProviderRegistry,
     session: makeSessionApi(location, yield* SessionStore, runtime),
@@ -165,7 +169,13 @@ export const locationLayer = (location: LocationRef) =>
     Layer.provideMerge(SessionHost.layer),
     Layer.provideMerge(SessionRuntime.layer),
     Layer.provideMerge(
-      Layer.mergeAll(ToolRegistry.layer, ProviderRegistry.layer, ServiceDirectory.layer, InteractionBroker.layer)
+      Layer.mergeAll(
+        ToolRegistry.layer,
+        ProviderRegistry.layer,
+        ServiceDirectory.layer,
+        InteractionBroker.layer,
+        ProcessHost.layer
+      )
     ),
     Layer.provideMerge(Layer.succeed(Location, location))
   )

@@ -106,7 +106,7 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   /** Completes when no work runs: until then the location is needed. */
   readonly settled: Effect.Effect<void>
   /** What turns need beyond models and tools; set by the host before anything opens. */
-  readonly configureTurns: (options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "processHost" | "retry">>) => Effect.Effect<void>
+  readonly configureTurns: (options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">>) => Effect.Effect<void>
 }
 
 export interface SessionRuntimeOptions {
@@ -140,7 +140,7 @@ const make = (options: SessionRuntimeOptions) =>
     const limit = options.declarationLimit ?? Duration.seconds(10)
 
     let declarations: ReadonlyArray<SessionDeclaration> = []
-    let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "processHost" | "retry">> = {}
+    let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">> = {}
     const open = new Map<string, Entry>()
     // One fiber for each piece of work that must keep its session open after whoever asked for it has gone.
     const work = yield* FiberSet.make<void>()

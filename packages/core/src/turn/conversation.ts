@@ -17,7 +17,7 @@ import {
 } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
 import type { TaskOutcome, TaskRef } from "../tool/index.ts"
-import type { ConversationRecord, InputRecord, StorageError } from "../storage/index.ts"
+import type { InputRecord, StorageError } from "../storage/index.ts"
 import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
 import { createCollapse } from "./collapse.ts"
 import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
@@ -118,18 +118,14 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     if (sequence === null || !transcript.some((entry) => entry.id === at)) {
       return yield* new HarnessError({ code: "not_found", message: `This conversation has no entry "${at}" to fork at.` })
     }
-    const record = yield* line.commit((tx) => {
-      const created: ConversationRecord = { id: tx.id("c"), parent: { conversation: id, at }, owner: null, createdAt: tx.now }
-      tx.putConversation(created)
+    const inherited = yield* Effect.mapError(storage.documentAt(`rewindable:${id}`, sequence), storageFault)
+    // One commit: a fork without the settings of where it began must not exist, whatever dies.
+    const forked = yield* line.commit((tx) => {
+      const created = session.create(tx, { id: tx.id("c"), parent: { conversation: id, at }, owner: null, createdAt: tx.now })
+      if (inherited !== null) Object.assign(tx.rewindable(created), inherited)
       return created
     })
-    const forked = yield* session.adopt(record)
-    const inherited = yield* Effect.mapError(storage.documentAt(`rewindable:${id}`, sequence), storageFault)
-    if (inherited !== null) {
-      yield* line.commit((tx) => {
-        Object.assign(tx.rewindable(forked), inherited)
-      })
-    }
+    session.adopt(forked)
     return makeConversation(session, forked)
   })
 

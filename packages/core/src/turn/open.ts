@@ -11,7 +11,6 @@ import type { Storage, StorageError } from "../storage/index.ts"
 import { collapseKind } from "./collapse.ts"
 import { makeConversation } from "./conversation.ts"
 import { generationKind } from "./generation.ts"
-import { makeJobKind } from "./job.ts"
 import { makeMaterializations } from "./materializations.ts"
 import type { TurnOptions } from "./options.ts"
 import { postToolsKind } from "./post-tools.ts"
@@ -38,7 +37,7 @@ export const openHarness = Effect.fn("openHarness")(function*(
       ...(options.onReport === undefined ? {} : { onReport: options.onReport })
     }
   )
-  const job = options.processHost === undefined ? null : makeJobKind(options.processHost)
+  const job = options.job ?? null
   if (job !== null) yield* session.registerKind(job)
   return {
     sessionID: options.sessionID,

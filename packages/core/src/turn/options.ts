@@ -1,9 +1,9 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { ConversationConfig, HarnessReport } from "../harness/index.ts"
+import type { ConversationConfig, CustomTaskKind, HarnessReport } from "../harness/index.ts"
 import type { ModelSource } from "../model/index.ts"
 import type { ArtifactWriter, MaterializeOptions, ToolSource } from "../tool/index.ts"
-import type { ProcessHost } from "./process-host.ts"
+import type { JobInput } from "./job.ts"
 
 /** When a failed request is tried again. Waits are in milliseconds. */
 export interface RetryPolicy {
@@ -47,8 +47,8 @@ export interface TurnOptions {
   readonly agent?: (name: string | null) => Effect.Effect<OfferedAgent>
   /** Read before each request, so that a change of settings takes effect. */
   readonly compaction?: Effect.Effect<Compaction>
-  /** Where jobs run; without it there are none. */
-  readonly processHost?: ProcessHost
+  /** The kind of OS processes owned by tasks (`makeJobKind`); without it there are none. */
+  readonly job?: CustomTaskKind<JobInput>
   /** Opens a bounded file of the session for output that does not fit a result. */
   readonly artifact: (name: string) => Effect.Effect<ArtifactWriter>
   readonly retry?: RetryPolicy

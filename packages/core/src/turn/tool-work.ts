@@ -1,7 +1,6 @@
 /** What a running call may start beside itself, over the session: tasks, and conversations that the call owns. */
 import * as Effect from "effect/Effect"
-import { type ConversationState, HarnessError, type Session, type TaskRuntime } from "../harness/index.ts"
-import type { ConversationRecord } from "../storage/index.ts"
+import { type ConversationState, HarnessError, type Session, type TaskRuntime, type Transaction } from "../harness/index.ts"
 import { type ConversationSeed, type OwnedConversation, ToolFailure, type ToolWork } from "../tool/index.ts"
 import { makeConversation } from "./conversation.ts"
 import { entryKinds } from "./kinds.ts"
@@ -12,21 +11,20 @@ export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: str
   const state = runtime.conversation
 
   const conversation = Effect.fn("ToolCall.conversation")(function*(key: string, seed?: ConversationSeed) {
-    const record = yield* runtime.commit((tx) => {
+    // One commit: behind the memo there is always a conversation, with all that it was seeded with.
+    const made = yield* runtime.commit((tx) => {
       const slots = tx.sticky(state).slots
       if (!Object.hasOwn(slots, taskID)) slots[taskID] = { memos: {}, data: {} }
       const memos = slots[taskID]?.memos
       const memo = `conversation/${key}`
       const known = memos !== undefined && Object.hasOwn(memos, memo) ? memos[memo] : undefined
       if (typeof known === "string") return known
-      const created: ConversationRecord = { id: tx.id("c"), parent: null, owner: taskID, createdAt: tx.now }
-      tx.putConversation(created)
-      if (memos !== undefined) memos[memo] = created.id
+      const created = session.create(tx, { id: tx.id("c"), parent: null, owner: taskID, createdAt: tx.now })
+      if (seed !== undefined) plant(tx, created, seed)
+      if (memos !== undefined) memos[memo] = created.record.id
       return created
     })
-    const owned = yield* typeof record === "string" ? session.conversation(record) : session.adopt(record)
-    if (typeof record !== "string") yield* plant(session, owned, seed)
-    return ownedConversation(session, owned)
+    return ownedConversation(session, typeof made === "string" ? yield* session.conversation(made) : session.adopt(made))
   })
 
   return {
@@ -48,16 +46,14 @@ export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: str
   }
 }
 
-const plant = (session: Session, owned: ConversationState, seed: ConversationSeed | undefined): Effect.Effect<void, HarnessError> =>
-  session.line.commit((tx) => {
-    if (seed === undefined) return
-    const { config } = tx.rewindable(owned)
-    if (seed.model !== undefined) config.model = { provider: seed.model.provider, model: seed.model.model }
-    if (seed.agent !== undefined) config.agent = seed.agent
-    if (seed.context !== undefined) {
-      tx.appendEntry(owned, { kind: entryKinds.notice, model: [{ role: "user", content: [{ type: "text", text: seed.context }] }] })
-    }
-  })
+const plant = (tx: Transaction, owned: ConversationState, seed: ConversationSeed): void => {
+  const { config } = tx.rewindable(owned)
+  if (seed.model !== undefined) config.model = { provider: seed.model.provider, model: seed.model.model }
+  if (seed.agent !== undefined) config.agent = seed.agent
+  if (seed.context !== undefined) {
+    tx.appendEntry(owned, { kind: entryKinds.notice, model: [{ role: "user", content: [{ type: "text", text: seed.context }] }] })
+  }
+}
 
 const ownedConversation = (session: Session, owned: ConversationState): OwnedConversation => {
   const conversation = makeConversation(session, owned)
