@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { symlinkSync } from "node:fs"
+import { readdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { makeHome, root } from "./command.ts"
@@ -38,6 +38,46 @@ describe("bin/bezel", () => {
       const { code, stderr, stdout } = await home.run([...command, "--help"])
       expect([code, stderr, stdout.includes("Examples:")]).toEqual([0, "", true])
     }
+  })
+})
+
+describe("what goes wrong is told in one line, without a stack:", () => {
+  it("a data folder that cannot be made", async () => {
+    const home = makeHome()
+    const ended = await home.run(["run", "hello"], { env: { BEZEL_DATA_DIR: home.write("file", "") + "/data" } })
+    expect(ended).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^bezel: [^\n]*file\/data[^\n]*\n$/)
+    })
+  })
+
+  it("also by the doctor, who says what to do", async () => {
+    const home = makeHome()
+    home.settings('{ "modle": 1 }')
+    const ended = await home.run(["doctor"])
+    expect([ended.code, ended.stderr]).toEqual([1, ""])
+    expect(ended.stdout).toMatch(/^✗ settings: .*bezel\.jsonc:1.*model/m)
+    home.settings({})
+    expect(await home.run(["doctor"])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^✓ model: bezel\/offline/m)
+    })
+  })
+
+  it("and nothing when the reader of the output goes away; what would run is not run to its end", () => {
+    const home = makeHome()
+    const line = `${
+      join(root, "bin/bezel")
+    } run --json --yes "run sleep 1; touch went-on then run sleep 60" | head -n 1`
+    const { stderr, stdout } = spawnSync("bash", ["-c", line], {
+      cwd: home.work,
+      env: { HOME: home.folder, PATH: process.env.PATH },
+      encoding: "utf8",
+      timeout: 25_000
+    })
+    expect([stderr, stdout]).toEqual(["", expect.stringMatching(/^{"type":"session".*\n$/)])
+    expect(readdirSync(home.work)).toEqual([])
   })
 })
 

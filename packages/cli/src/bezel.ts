@@ -26,6 +26,13 @@ function compileCacheFolder(): string {
   }
 }
 
+/** One line for a person; with `--verbose` the stack as well. An uncaught error of minified code would print its source. */
+function report(error: unknown): void {
+  const text = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`bezel: ${text.split("\n", 1)[0]} (this is a fault of Bezel; please report it)\n`)
+  if (argv.includes("--verbose") && error instanceof Error) process.stderr.write(`${error.stack}\n`)
+}
+
 function supported(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number)
   return major > 22 || (major === 22 && minor >= 19)
@@ -40,12 +47,16 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
   // Node announces features that it still calls experimental on stderr, where only our own lines belong.
   process.removeAllListeners("warning")
   if (import.meta.url.endsWith(".mjs")) module.enableCompileCache(compileCacheFolder())
+  const crash = (error: unknown) => {
+    report(error)
+    process.exit(1)
+  }
+  process.on("uncaughtException", crash).on("unhandledRejection", crash)
   try {
     const { main } = await import("./main.ts")
     await main(argv, metadata.version)
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error)
-    process.stderr.write(`bezel: ${text.split("\n", 1)[0]} (this is a fault of Bezel; please report it)\n`)
+    report(error)
     process.exitCode = 1
   }
 }

@@ -9,9 +9,9 @@ import { commands } from "./commands.ts"
 import { exitCode, isExit } from "./exit.ts"
 
 export async function main(argv: ReadonlyArray<string>, version: string): Promise<void> {
-  // A reader that goes away (`| head`) is not a fault.
+  // A reader that goes away (`| head`) is not a fault; what runs is ended by `runProcess`.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(exitCode.answered)
+    if (error.code !== "EPIPE") throw error
   })
   process.exitCode = await execute(argv, version)
 }

@@ -42,6 +42,11 @@ export async function runProcess(
     if (ending === null) end(signalCodes[signal])
   }
   const handlers = { SIGINT: onSignal("SIGINT"), SIGTERM: onSignal("SIGTERM"), SIGHUP: onSignal("SIGHUP") }
+  // Whoever reads the output has gone away (`| head`): what a SIGPIPE would do, in order.
+  const onBrokenPipe = (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE" && ending === null) end(141)
+  }
+  process.stdout.on("error", onBrokenPipe)
   process.on("SIGINT", handlers.SIGINT).on("SIGTERM", handlers.SIGTERM).on("SIGHUP", handlers.SIGHUP)
   try {
     const exit = await Effect.runPromise(Fiber.await(fiber))
@@ -50,6 +55,7 @@ export async function runProcess(
     throw commandExit(exit.cause)
   } finally {
     clearInterval(alive)
+    process.stdout.off("error", onBrokenPipe)
     process.off("SIGINT", handlers.SIGINT).off("SIGTERM", handlers.SIGTERM).off("SIGHUP", handlers.SIGHUP)
   }
 }
