@@ -361,3 +361,20 @@ it.effect("a fork inherits the transcript up to its point and nothing later", ()
     expect(JSON.stringify(model.requests[2]?.messages)).not.toContain("\"b\"")
     expect(model.requests[2]?.messages.length).toBe(3)
   }))
+
+it.effect("a tool registered on a harness hides the shared one of its name there, until it is unregistered", () =>
+  Effect.gen(function*() {
+    const { harness, model } = yield* open(memory().storage(), [[call("echo", { text: "a" })], "ok", [call("echo", { text: "b" })], "ok"])
+    yield* harness.resume
+    const own = yield* harness.registerTool("echo", tool({
+      description: "Answers for itself.",
+      input: Schema.Struct({ text: Schema.String }),
+      execute: () => Effect.succeed("from the harness")
+    }))
+    yield* Effect.flatMap(harness.main.send(user("one")), (input) => input.wait)
+    expect(model.requests[0]?.tools.map((definition) => definition.description)).toEqual(["Answers for itself."])
+    expect(JSON.stringify(model.requests[1]?.messages.at(-1))).toContain("from the harness")
+    yield* own.unregister
+    yield* Effect.flatMap(harness.main.send(user("two")), (input) => input.wait)
+    expect(JSON.stringify(model.requests[3]?.messages.at(-1))).toContain("\"b\"")
+  }))

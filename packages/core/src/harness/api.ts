@@ -11,7 +11,7 @@ import type * as Stream from "effect/Stream"
 import type { JsonObject, JsonValue } from "../json/index.ts"
 import type { AssistantMessage, FilePart, Message, ModelRef, ModelRequest, TextPart, UserMessage } from "../model/index.ts"
 import type { EntryRecord, EntryScan, StorageError } from "../storage/index.ts"
-import type { TaskOutcome, TaskRef, ToolPermission, ToolResult } from "../tool/index.ts"
+import type { TaskOutcome, TaskRef, Tool, ToolPermission, ToolResult } from "../tool/index.ts"
 import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
 
 /** A misuse of the harness, or a harness that has stopped. The code is stable; the message says what to do. */
@@ -301,6 +301,8 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly conversations: Effect.Effect<ReadonlyArray<{ readonly id: string; readonly owner: string | null }>, HarnessError>
   /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
   readonly resume: Effect.Effect<void, HarnessError>
+  /** Adds one tool to this harness alone, hiding a shared one of its name, until the scope ends. */
+  readonly registerTool: (name: string, tool: Tool) => Effect.Effect<Registration, never, Scope.Scope>
   /** True when no invocation exists, running or sleeping: no request, tool, wait for a retry, waiting hook or job. */
   readonly quiescent: Effect.Effect<boolean>
   /** Defers new invocations and hook chains until the scope ends; commits and reads go on. */

@@ -13,6 +13,7 @@ import { makeConversation } from "./conversation.ts"
 import { generationKind } from "./generation.ts"
 import { makeMaterializations } from "./materializations.ts"
 import type { TurnOptions } from "./options.ts"
+import { makeToolOverlay } from "./overlay.ts"
 import { postToolsKind } from "./post-tools.ts"
 import { toolKind } from "./tool-task.ts"
 
@@ -20,9 +21,11 @@ const defaults: ConversationConfig = { model: null, agent: null, thinking: "off"
 
 export const openHarness = Effect.fn("openHarness")(function*(
   storage: Storage,
-  options: TurnOptions
+  given: TurnOptions
 ): Effect.fn.Return<Harness, StorageError | HarnessError, Scope.Scope> {
   const materializations = makeMaterializations()
+  const overlay = yield* makeToolOverlay(given.tools)
+  const options: TurnOptions = { ...given, tools: overlay.tools }
   const session = yield* openSession(
     storage,
     (session) => [
@@ -60,6 +63,7 @@ export const openHarness = Effect.fn("openHarness")(function*(
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,
     section: session.extensions.section,
+    registerTool: overlay.register,
     task: (kind) => kind.name.startsWith("bezel.") ? Effect.fail(reserved(kind.name)) : session.registerKind(kind)
   }
 })
