@@ -1,0 +1,208 @@
+/**
+ * The `subagent` tool: hands a task to a session of its own, with a fresh context, and gives its answer.
+ *
+ *     child's id (memo) ─▶ created ─▶ prompted (request id: the call's) ─▶ resumed ─▶ waited for ─▶ answer
+ *
+ * Each step finds what an earlier run of the same call has done, so a crash or a reload goes on with the same child and asks it
+ * once. Interrupting the call interrupts the child; a suspended call leaves it at work. Waiting holds no line and no lock. What
+ * the child asks a person is asked where its parent's people are, and denied where its parent would be denied.
+ */
+import type { Conversation, ConversationConfig } from "@bezel/core/harness"
+import type { SessionContext } from "@bezel/core/host"
+import { type ModelRef, parseModelRef } from "@bezel/core/model"
+import { makeSessionID, type OpenSession } from "@bezel/core/session"
+import { tool, type ToolCall, ToolFailure, toolResult } from "@bezel/core/tool"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { type AgentSettings, AgentsSetting } from "../settings/contract.ts"
+import { follow, type Sums, sumsOf } from "./activity.ts"
+import { type SubagentDetails, SubagentOptions } from "./contract.ts"
+
+/** The plugin's options are not what it takes. */
+export class SubagentOptionsError extends Schema.TaggedError<SubagentOptionsError>()("SubagentOptionsError", {
+  message: Schema.String
+}) {}
+
+type Context = Pick<
+  SessionContext,
+  "options" | "settings" | "namespace" | "hooks" | "onSession" | "session" | "tool" | "interactions"
+>
+
+const defaultMaxDepth = 3
+
+const Input = Schema.Struct({
+  description: Schema.NonEmptyString.annotate({ description: "The task in a few words, for the user." }),
+  prompt: Schema.NonEmptyString.annotate({
+    description: "The task in full. The sub-agent knows nothing of this conversation: say what it needs to know and what " +
+      "it should answer."
+  }),
+  agent: Schema.optionalKey(Schema.NonEmptyString.annotate({ description: "Name of the agent to use; default: one like you." }))
+})
+type Input = typeof Input.Type
+
+/** Told to every session that works for another one. */
+const instructions = "You are a sub-agent: another agent gave you this task, and your last message is all that it sees of your " +
+  "work. Do the task to its end, then answer with everything it needs to know, and with what you could not do."
+
+/** The sessions that are open in this location, by id. */
+const openSessions = (ctx: Pick<Context, "onSession">) =>
+  Effect.gen(function*() {
+    const open = new Map<string, OpenSession>()
+    yield* ctx.onSession((session) => {
+      const { sessionID } = session.identity
+      return Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => open.set(sessionID, session)),
+        () =>
+          Effect.sync(() => {
+            if (open.get(sessionID) === session) open.delete(sessionID)
+          })
+      ))
+    })
+    return open
+  })
+
+const agentOf = (agents: { readonly [name: string]: AgentSettings }, name: string | undefined) => {
+  if (name === undefined) return Effect.succeed(null)
+  const agent = Object.hasOwn(agents, name) ? agents[name] : undefined
+  if (agent !== undefined) return Effect.succeed(agent)
+  const known = Object.keys(agents)
+  return Effect.fail(
+    new ToolFailure({
+      message: `There is no agent "${name}"; ${
+        known.length === 0 ? "leave agent out, none is set up" : `there are ${known.join(", ")}`
+      }.`
+    })
+  )
+}
+
+const modelOf = (agent: AgentSettings | null, config: ConversationConfig | null): Effect.Effect<ModelRef | null, ToolFailure> => {
+  if (agent?.model === undefined) return Effect.succeed(config?.model ?? null)
+  const model = parseModelRef(agent.model)
+  return "error" in model ? Effect.fail(new ToolFailure({ message: `The agent's model: ${model.error}.` })) : Effect.succeed(model)
+}
+
+/** Fails where one more sub-agent would be too deep. */
+const checkDepth = Effect.fnUntraced(function*(ctx: Context, sessionID: string, maxDepth: number) {
+  let depth = 0
+  for (let id: string | null = sessionID; depth < maxDepth; depth++) {
+    id = (yield* ctx.session.get(id)).parentID
+    if (id === null) return
+  }
+  return yield* new ToolFailure({
+    message: `Sub-agents may nest ${maxDepth} deep, and this is the deepest. Do the task yourself.`
+  })
+})
+
+/** How the conversation is configured from which the call comes. */
+const configOf = Effect.fnUntraced(function*(open: ReadonlyMap<string, OpenSession>, call: ToolCall) {
+  const conversation: Conversation | null | undefined = yield* open.get(call.sessionID)
+    ?.conversation(call.conversationID) ?? Effect.succeed(undefined)
+  return conversation == null ? null : (yield* conversation.snapshot).view.config
+})
+
+const withAnswer = (sums: Sums, details: Omit<SubagentDetails, "calls" | "usage">, content: string) =>
+  toolResult({
+    content,
+    isError: details.status === "unanswered",
+    details: { ...details, calls: sums.calls, usage: sums.usage } satisfies SubagentDetails,
+    ...(sums.unattended ? { code: "unattended" } : {})
+  })
+
+const subagent = (ctx: Context, open: ReadonlyMap<string, OpenSession>, maxDepth: number) =>
+  Effect.fn("subagent")(function*(input: Input, call: ToolCall) {
+    const agent = yield* agentOf(ctx.settings.get(AgentsSetting), input.agent)
+    yield* checkDepth(ctx, call.sessionID, maxDepth)
+    const config = yield* configOf(open, call)
+    const model = yield* modelOf(agent, config)
+    const childID = yield* call.memo("session", makeSessionID(yield* Clock.currentTimeMillis))
+    let inputID: string | null = null
+    yield* call.onAbort(Effect.suspend(() =>
+      Effect.andThen(
+        inputID === null ? Effect.void : Effect.ignore(ctx.session.abortInput(childID, inputID)),
+        Effect.ignore(ctx.session.interrupt(childID, "the call that it works for was interrupted"))
+      )
+    ))
+    yield* ctx.session.create({
+      id: childID,
+      parentID: call.sessionID,
+      title: input.description,
+      agent: input.agent ?? null,
+      model
+    }).pipe(Effect.catchTag("SessionExists", () => Effect.void))
+    return yield* Effect.scoped(Effect.gen(function*() {
+      yield* ctx.interactions.relay({ from: childID, to: call.sessionID })
+      const thinking = agent?.thinking ?? config?.thinking
+      if (thinking !== undefined) yield* ctx.session.configure(childID, { thinking })
+      // Accepted and known in one step: an interrupt must find the prompt that it has to take back.
+      const prompted = yield* Effect.uninterruptible(Effect.tap(
+        ctx.session.prompt({
+          sessionID: childID,
+          prompt: { text: input.prompt },
+          requestID: call.callID,
+          resume: false
+        }),
+        (accepted) =>
+          Effect.sync(() => {
+            inputID = accepted.inputID
+          })
+      ))
+      yield* ctx.session.resume(childID)
+      const outcome = yield* Effect.raceFirst(
+        ctx.session.wait(childID, prompted.inputID),
+        follow(() => open.get(childID)?.main, (now) => call.progress({ sessionID: childID, ...now }))
+      )
+      const child = open.get(childID)
+      const sums: Sums = child === undefined
+        ? { calls: 0, usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }, unattended: false }
+        : yield* sumsOf(child.main)
+      const known = { sessionID: childID, description: input.description, agent: input.agent ?? null }
+      if (outcome.status === "done") {
+        return withAnswer(sums, { ...known, status: "completed", reason: null }, outcome.text)
+      }
+      const why = outcome.error?.message ?? `its turn ended (${outcome.reason})`
+      return withAnswer(
+        sums,
+        { ...known, status: "unanswered", reason: outcome.reason },
+        `The sub-agent gave no answer: ${why}`
+      )
+    }))
+  })
+
+const listed = (agents: { readonly [name: string]: AgentSettings }): string => {
+  const names = Object.entries(agents)
+  if (names.length === 0) return ""
+  const lines = names.map(([name, { description, model }]) =>
+    `- ${name}: ${description ?? "no description"}${model === undefined ? "" : ` (${model})`}`
+  )
+  return `\n\nAgents:\n${lines.join("\n")}`
+}
+
+/** The facet for session hosts. */
+export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
+  const options = yield* Effect.mapError(
+    Schema.decodeUnknownEffect(SubagentOptions, { onExcessProperty: "error" })(ctx.options ?? {}),
+    (error) =>
+      new SubagentOptionsError({ message: `The options of the sub-agent plugin are not valid: ${error.message}` })
+  )
+  const open = yield* openSessions(ctx)
+  const namespace = yield* ctx.namespace("subagent", {})
+  yield* ctx.hooks(namespace, "generation", {
+    systemInstructions: (api) =>
+      Effect.map(ctx.session.get(api.sessionID), ({ parentID }) => parentID === null ? undefined : instructions)
+  })
+  yield* ctx.tool.transform((draft) =>
+    draft.set(
+      "subagent",
+      tool({
+        description: "Hands a task to a sub-agent, which works in a session of its own with the same tools and a fresh " +
+          "context, and gives its answer. For work that would fill this conversation with what it need not know, and for " +
+          `independent tasks side by side: call it several times at once.${listed(ctx.settings.get(AgentsSetting))}`,
+        input: Input,
+        replay: "safe",
+        permission: ({ agent }) => ({ access: "subagent", subjects: agent === undefined ? [] : [agent] }),
+        execute: subagent(ctx, open, options.maxDepth ?? defaultMaxDepth)
+      })
+    )
+  )
+})
