@@ -151,3 +151,18 @@ it.effect("a beforeCollapse handler may give the summary itself or call it off",
     yield* ask(harness, "second")
     expect(JSON.stringify(model.requests[1]?.messages)).toContain("from the plugin")
   }))
+
+it.effect("an interrupt during a compaction that the turn waits for ends both in bounded time", () =>
+  Effect.gen(function*() {
+    const { harness, model } = yield* open(memory().storage(), ["hello", [fail("overflow")], [never]], small(0))
+    yield* harness.resume
+    yield* ask(harness, "first")
+    const input = yield* harness.main.send(user("second"))
+    yield* settle
+    expect((yield* harness.main.snapshot).view.compaction).toMatchObject({ reason: "overflow" })
+    yield* harness.main.abort()
+    expect(yield* input.wait).toMatchObject({ status: "unanswered", reason: "aborted" })
+    expect((yield* harness.main.snapshot).view.compaction).toBeNull()
+    expect(yield* harness.quiescent).toBe(true)
+    expect(model.requests.length).toBe(3)
+  }))

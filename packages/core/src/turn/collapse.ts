@@ -41,6 +41,9 @@ export const createCollapse = (tx: Transaction, session: Session, state: Convers
   return task.id
 }
 
+/** Whether a person asked for this collapse; the others are a turn's. */
+export const isManualCollapse = (task: TaskRecord): boolean => decodeInput(task.input).reason === "manual"
+
 const liveCollapse = (session: Session, state: ConversationState): string | null => {
   for (const task of session.line.state.tasks.values()) {
     if (task.kind === taskKinds.collapse && task.conversation === state.record.id) return task.id

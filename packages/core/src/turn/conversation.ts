@@ -17,9 +17,9 @@ import {
 } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
 import type { TaskOutcome, TaskRef } from "../tool/index.ts"
-import type { InputRecord, StorageError } from "../storage/index.ts"
+import type { InputRecord, StorageError, TaskRecord } from "../storage/index.ts"
 import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
-import { createCollapse } from "./collapse.ts"
+import { createCollapse, isManualCollapse } from "./collapse.ts"
 import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
 
 const storageFault = (error: StorageError): HarnessError =>
@@ -195,7 +195,7 @@ export const makeConversation = (session: Session, state: ConversationState): Co
 const markTurn = (tx: Transaction, session: Session, state: ConversationState, reason: string): boolean => {
   const marked = new Set<string>()
   for (const task of session.line.state.tasks.values()) {
-    if (task.conversation !== state.record.id || !isTurnTask(task.kind) || task.background) continue
+    if (task.conversation !== state.record.id || !belongsToTurn(task)) continue
     marked.add(task.id)
     if (task.abort !== null) continue
     session.scheduler.revoke(task.id)
@@ -206,6 +206,10 @@ const markTurn = (tx: Transaction, session: Session, state: ConversationState, r
   }
   return marked.size > 0
 }
+
+/** A turn's own tasks, and a compaction that it waits for; one that somebody asked for goes on. */
+const belongsToTurn = (task: TaskRecord): boolean =>
+  isTurnTask(task.kind) && !task.background || task.kind === taskKinds.collapse && !isManualCollapse(task)
 
 const errorOf = (data: JsonValue): { readonly kind: string; readonly message: string } | null => {
   const error: unknown = data !== null && typeof data === "object" ? Reflect.get(data, "error") : null
