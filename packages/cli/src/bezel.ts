@@ -59,4 +59,6 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
     report(error)
     process.exitCode = 1
   }
+  // All that had to end has ended; idle connections of an HTTP client would keep the process for a while.
+  process.stdout.write("", () => process.stderr.write("", () => process.exit()))
 }
