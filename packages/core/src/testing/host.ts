@@ -41,6 +41,8 @@ export interface TestHostOptions {
   readonly limits?: KernelOptions<never, never>["limits"]
   /** Settings of the location; default none, so every key has its default. */
   readonly settings?: SettingsReader
+  /** Sessions that an earlier host has left, found again as after a crash: see `testSessions`. Default none. */
+  readonly sessions?: Context.Context<SessionStore | SessionStorage>
 }
 
 export interface TestSessionHost {
@@ -58,6 +60,12 @@ export interface TestSessionHost {
 /** Settings that set nothing. */
 export const emptySettings: SettingsReader = { get: (key) => key.default, skipped: [], sources: [], warnings: [] }
 
+const memorySessions = SessionStore.layerMemory.pipe(Layer.provideMerge(SessionStorage.layerMemory))
+
+/** Sessions in memory for several hosts, one after another. */
+export const testSessions: Effect.Effect<Context.Context<SessionStore | SessionStorage>, never, Scope.Scope> = Layer
+  .build(memorySessions)
+
 /** The global tier in memory. */
 export const testGlobals = (
   plugins: ReadonlyArray<Plugin>,
@@ -65,7 +73,7 @@ export const testGlobals = (
 ): Layer.Layer<GlobalServices> => {
   const reader = options.settings ?? emptySettings
   return Layer.mergeAll(
-    SessionStore.layerMemory.pipe(Layer.provideMerge(SessionStorage.layerMemory)),
+    options.sessions === undefined ? memorySessions : Layer.succeedContext(options.sessions),
     Layer.succeed(
       Settings,
       Settings.of({ user: Effect.succeed(reader), forLocation: () => Effect.succeed(reader), keys: [] })
