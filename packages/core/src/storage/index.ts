@@ -1,5 +1,7 @@
 export { attempt as attemptOn, Database, ensureFormat, privateFolder } from "./database.ts"
 export type { DatabaseOptions, Durability, Format } from "./database.ts"
+export { openJsonl, openJsonlReader } from "./jsonl.ts"
+export type { JsonlOptions, JsonlReader } from "./jsonl.ts"
 export { makeMemoryStorage, MemorySession } from "./memory.ts"
 export * from "./session-storage.ts"
 export { openSqlite, openSqliteReader } from "./sqlite.ts"

@@ -1,7 +1,8 @@
 /**
  * Where sessions are kept: a folder per session under one data directory, or memory.
  *
- * `<directory>/sessions/<session id>/` (0700) holds `session.db` (0600), the lease beside it, and `files/` for artifacts. One
+ * `<directory>/sessions/<session id>/` (0700) holds `session.db` (0600) or the folder `journal/` with JSON lines, the lease
+ * beside it, and `files/` for artifacts. What is there decides how a session is opened; the option is for new ones. One
  * process at a time may write a session, any number may read it meanwhile. What holds a session's folder open is its lease,
  * so removing one that is in use is refused.
  */
@@ -13,6 +14,7 @@ import * as os from "node:os"
 import * as nodePath from "node:path"
 import { attempt, privateFolder } from "./database.ts"
 import type { Durability } from "./database.ts"
+import { openJsonl, openJsonlReader } from "./jsonl.ts"
 import { acquireLease, currentProcess } from "./lease.ts"
 import { MemorySession } from "./memory.ts"
 import { notFound } from "./records.ts"
@@ -25,6 +27,23 @@ export interface SessionStorageOptions {
   readonly directory: string
   /** Default `process`. */
   readonly durability?: Durability
+  /** How new sessions are kept. Default `sqlite`. */
+  readonly format?: SessionFormat
+}
+
+/** One SQLite file, or a folder of JSON lines. */
+export type SessionFormat = "sqlite" | "jsonl"
+
+/** Where a session of each format is, in its folder. */
+export const sessionPaths = (folder: string): { readonly [format in SessionFormat]: string } => ({
+  sqlite: nodePath.join(folder, "session.db"),
+  jsonl: nodePath.join(folder, "journal")
+})
+
+/** How the session in a folder is kept; `null` when nothing has been stored there. */
+export const formatIn = (folder: string): SessionFormat | null => {
+  const paths = sessionPaths(folder)
+  return fs.existsSync(paths.sqlite) ? "sqlite" : fs.existsSync(paths.jsonl) ? "jsonl" : null
 }
 
 const sessionIDPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
@@ -56,12 +75,19 @@ const makeFiles = (options: SessionStorageOptions): Effect.Effect<SessionFiles, 
       const folder = yield* folderOf(sessionID)
       yield* attempt(folder, () => privateFolder(folder))
       yield* acquireLease(sessionID, folder)
-      return yield* openSqlite(nodePath.join(folder, "session.db"), { durability: options.durability ?? "process" })
+      const format = (yield* attempt(folder, () => formatIn(folder))) ?? options.format ?? "sqlite"
+      const durability = options.durability ?? "process"
+      return yield* format === "jsonl"
+        ? openJsonl(sessionPaths(folder).jsonl, { fsync: durability === "power" })
+        : openSqlite(sessionPaths(folder).sqlite, { durability })
     })
 
     const read: SessionFiles["read"] = Effect.fn("SessionStorage.read")(function*(sessionID) {
       const folder = yield* existing(sessionID)
-      return yield* openSqliteReader(nodePath.join(folder, "session.db"))
+      const format = yield* attempt(folder, () => formatIn(folder))
+      return yield* format === "jsonl"
+        ? openJsonlReader(sessionPaths(folder).jsonl)
+        : openSqliteReader(sessionPaths(folder).sqlite)
     })
 
     const remove: SessionFiles["remove"] = Effect.fn("SessionStorage.remove")(function*(sessionID) {
@@ -138,7 +164,7 @@ const makeMemory = Effect.gen(function*() {
 
 /** The sessions' files, of the whole process. */
 export class SessionStorage extends Context.Service<SessionStorage, SessionFiles>()("@bezel/core/SessionStorage") {
-  /** In SQLite files under a data directory. */
+  /** In files under a data directory. */
   static readonly layer = (options: SessionStorageOptions): Layer.Layer<SessionStorage, StorageError> =>
     Layer.effect(SessionStorage, makeFiles(options))
 
