@@ -42,5 +42,6 @@ export const makeSessionApi = (
   configure: runtime.configure,
   abortInput: runtime.abortInput,
   fork: runtime.fork,
-  finalText: runtime.finalText
+  finalText: runtime.finalText,
+  folder: runtime.folder
 })

@@ -91,6 +91,8 @@ export interface SessionRuntimeShape {
   readonly fork: (sessionID: string, at: string) => Effect.Effect<string, OpenError>
   /** Text of the newest final answer of the main conversation, or an empty string. */
   readonly finalText: (sessionID: string) => Effect.Effect<string, OpenError>
+  /** The folder of the files that a session keeps, artifacts among them. Made if it is not there; opens no session. */
+  readonly folder: (sessionID: string) => Effect.Effect<string, StorageError>
 }
 
 /** What only hosts see of the runtime. */
@@ -322,6 +324,7 @@ const make = (options: SessionRuntimeOptions) =>
       fork: (sessionID, at) =>
         using(sessionID, (entry) => Effect.map(entry.session.main.fork(at), (conversation) => conversation.id)),
       finalText: (sessionID) => using(sessionID, (entry) => entry.session.main.finalText),
+      folder: files.folder,
       open: (sessionID) =>
         Effect.gen(function*() {
           const entry = yield* hold(sessionID)

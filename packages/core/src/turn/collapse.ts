@@ -18,7 +18,7 @@ import { type Cut, findCut } from "./cut.ts"
 import { messagesTokens } from "./estimate.ts"
 import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
-import { compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
+import { anyAgent, compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
 
 export type CollapseReason = "threshold" | "overflow" | "manual"
 
@@ -77,7 +77,9 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
 
   const summarize = (state: ConversationState, cut: Cut, instructions: string | null): Effect.Effect<string | ModelError, HarnessError> =>
     Effect.gen(function*() {
-      const model = yield* options.models.resolve(state.rewindable.config.model)
+      const { agent: name, model: own } = state.rewindable.config
+      const agent = yield* options.agent?.(name) ?? Effect.succeed(anyAgent)
+      const model = yield* options.models.resolve(own ?? agent.model ?? null)
       const room = model.info.contextWindow === null ? 400_000 : Math.floor(model.info.contextWindow * 4 * 0.6)
       const request: ModelRequest = {
         messages: [

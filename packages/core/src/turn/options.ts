@@ -1,7 +1,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ConversationConfig, CustomTaskKind, HarnessReport } from "../harness/index.ts"
-import type { ModelSource } from "../model/index.ts"
+import type { ModelRef, ModelSource, ThinkingLevel } from "../model/index.ts"
 import type { ArtifactWriter, MaterializeOptions, ToolSource } from "../tool/index.ts"
 import type { JobInput } from "./job.ts"
 
@@ -31,6 +31,10 @@ export const defaultCompaction: Compaction = { auto: true, threshold: 0.8, keepR
 
 export interface OfferedAgent extends MaterializeOptions {
   readonly prompt: string | null
+  /** For conversations that have no model of their own. */
+  readonly model?: ModelRef | null
+  /** For conversations whose thinking is off. */
+  readonly thinking?: ThinkingLevel
 }
 
 /** Without agents everything is offered. */

@@ -30,8 +30,8 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   yield* session.scheduler.released
   const { transcript } = yield* session.materialized(state)
   const { config } = state.rewindable
-  const model = yield* options.models.resolve(config.model)
   const agent = yield* options.agent?.(config.agent) ?? Effect.succeed(anyAgent)
+  const model = yield* options.models.resolve(config.model ?? agent.model ?? null)
   const enabled = { ...agent.enabled, ...Object.fromEntries(input.added.map((name) => [name, true])) }
   const materialization = yield* options.tools.materialize({ enabled, denied: agent.denied })
   const system = yield* systemText(session, options, state, taskID, agent.prompt)
@@ -40,7 +40,7 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   const request: ModelRequest = {
     messages,
     tools: materialization.definitions,
-    thinking: model.info.reasoning ? config.thinking : "off",
+    thinking: !model.info.reasoning ? "off" : config.thinking === "off" ? agent.thinking ?? "off" : config.thinking,
     maxOutput: model.info.maxOutput,
     sessionID: session.options.sessionID
   }
