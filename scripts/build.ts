@@ -8,11 +8,12 @@
  * and swapped in whole, so a running command never sees half of it. Prints nothing unless something is wrong.
  */
 import { build, type Plugin } from "esbuild"
-import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { chmod, mkdtemp, rename, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { startModelServer } from "../packages/core/src/testing/model-server.ts"
 import { sharedSpecifiers } from "./shared-modules.ts"
 
 const root = join(import.meta.dirname, "..")
@@ -74,23 +75,49 @@ export async function buildCommand(): Promise<void> {
     await rm(staging, { recursive: true, force: true })
     throw error
   }
-  warmCompileCache()
+  await warmCompileCache()
 }
 
-/** The first start after a build would otherwise compile everything. */
-function warmCompileCache(): void {
+/**
+ * Node keeps compiled code of each file from the first run that loads it, with the functions that this run has called. So the
+ * first run after a build is made here, and it does what most runs do: it asks a model over HTTP and calls tools.
+ */
+async function warmCompileCache(): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), "bezel-build-"))
-  const env = { PATH: process.env.PATH ?? "", HOME: home }
-  for (const argv of [["run", "hello"], ["run", "hello", "--set", "plugins=[]"]]) {
-    const { status, stderr } = spawnSync(process.execPath, [join(dist, "bezel.mjs"), ...argv], {
-      cwd: home,
-      env,
-      timeout: 60_000,
-      encoding: "utf8"
-    })
-    if (status !== 0) console.error(`build: the built command does not run: ${stderr.split("\n", 1)[0]}`)
+  const server = await startModelServer()
+  server.always(({ body }) =>
+    JSON.stringify(body).includes('"tool"')
+      ? { text: ["It ", "is ", "done."] }
+      : { calls: [{ name: "read", args: { path: "note.txt" } }, { name: "bash", args: { command: "true" } }] }
+  )
+  try {
+    const settings = {
+      model: "local/m",
+      providers: { local: { package: "@ai-sdk/openai-compatible", options: { baseURL: server.url, apiKey: "none" } } }
+    }
+    mkdirSync(join(home, ".config/bezel"), { recursive: true })
+    writeFileSync(join(home, ".config/bezel/bezel.jsonc"), JSON.stringify(settings))
+    writeFileSync(join(home, "note.txt"), "A note.\n")
+    for (const more of [[], ["--set", "plugins=[]"]]) await runOnce(home, ["run", "--yes", "warm up", ...more])
+  } finally {
+    await server.close()
+    rmSync(home, { recursive: true, force: true })
   }
-  rmSync(home, { recursive: true, force: true })
+}
+
+async function runOnce(home: string, argv: ReadonlyArray<string>): Promise<void> {
+  const env = { PATH: process.env.PATH ?? "", HOME: home }
+  const child = spawn(process.execPath, [join(dist, "bezel.mjs"), ...argv], {
+    cwd: home,
+    env,
+    stdio: ["ignore", "ignore", "pipe"]
+  })
+  const limit = setTimeout(() => child.kill(), 60_000)
+  const text: Array<string> = []
+  child.stderr.on("data", (chunk: Buffer) => text.push(chunk.toString()))
+  const code = await new Promise((resolve) => child.once("close", resolve))
+  clearTimeout(limit)
+  if (code !== 0) console.error(`build: the built command does not run: ${text.join("").trim().split("\n").at(-1)}`)
 }
 
 if (import.meta.main) {
