@@ -11,7 +11,7 @@ const checks: ReadonlyArray<readonly [name: string, passes: () => boolean]> = [
   ["types", () => run("tsc", "--project", ".")],
   ["lint", () => run("oxlint", "--quiet", ...(fix ? ["--fix"] : []))],
   ["format", () => runScript("scripts/format.ts", ...(fix ? [] : ["--check"]))],
-  ["unused code", () => run("knip", "--no-progress")],
+  ["unused code", () => run("knip", "--no-progress", "--no-config-hints")],
   ["import rules and documentation", () => run("vitest", "run", "test/repo", "--reporter=dot")]
 ]
 
