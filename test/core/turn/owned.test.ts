@@ -128,3 +128,44 @@ it.effect("a tool starts a task of a registered kind, reads its slot and waits f
     expect(seen).toEqual([{ at: 3 }, null])
     expect(JSON.stringify(model.requests[1]?.messages)).toContain("{\\\"at\\\":3}")
   }))
+
+it.effect("a call cannot wait for itself, nor for what waits for it", () =>
+  Effect.gen(function*() {
+    const refusals: Array<string> = []
+    const waiter = tool({
+      description: "Waits.",
+      input: Schema.Struct({}),
+      execute: (_, api) =>
+        Effect.gen(function*() {
+          const following = `t${Number(api.taskID.slice(1)) + 1}`
+          for (const id of [api.taskID, following]) {
+            yield* Effect.catch(Effect.asVoid(api.waitForTask({ id, kind: "any" })), (error) => Effect.sync(() => {
+              refusals.push(error.message)
+            }))
+          }
+        })
+    })
+    const { harness } = yield* open(memory().storage(), [[call("waiter", {})], "ok"], { tools: (draft) => draft.set("waiter", waiter) })
+    yield* harness.resume
+    yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
+    expect(refusals.length).toBe(2)
+    for (const refusal of refusals) expect(refusal).toContain("neither would ever end")
+  }))
+
+it.effect("hooks of one conversation run in those that it owns only with subtree", () =>
+  Effect.gen(function*() {
+    const seen: Array<string> = []
+    const { harness } = yield* open(
+      memory().storage(),
+      byAsker([[call("subagent", { prompt: "look" })], "done"], [[call("echo", { text: "a" })], "found it"]),
+      tools
+    )
+    const ns = yield* harness.namespace("n", {})
+    const note = (name: string) => ({ beforeTool: (hooked: { readonly name: string }) => Effect.sync(() => void seen.push(`${name} ${hooked.name}`)) })
+    yield* harness.hooks(ns, "tool", note("own"), { conversation: harness.main.id })
+    yield* harness.hooks(ns, "tool", note("subtree"), { conversation: harness.main.id, subtree: true })
+    yield* harness.hooks(ns, "tool", note("other"), { conversation: "c999", subtree: true })
+    yield* harness.resume
+    yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
+    expect(seen).toEqual(["own subagent", "subtree subagent", "subtree echo"])
+  }))

@@ -267,3 +267,32 @@ it.effect("an invocation that was aborted cannot write any more", () =>
     yield* harness.main.abortTask(ref)
     expect(yield* Deferred.await(late)).toBe("stale_invocation")
   }))
+
+it.effect("a kind's settings have defaults, travel with forks, and collide with no other kind's", () =>
+  Effect.gen(function*() {
+    const { harness } = yield* open(memory().storage(), ["hello"])
+    const reading = (name: string) =>
+      TaskKind.make(name, {
+        input: Schema.Struct({}),
+        checkpoint: Schema.Struct({ phase: Schema.Literal("none") }),
+        slot: { schema: Schema.Struct({}), initial: {} },
+        result: Schema.Json,
+        failure: Schema.Never,
+        config: { indexIgnore: [] },
+        initial: (_, api) => Effect.map(api.config, (config) => ({ done: () => ({ status: "completed", result: config }) } as const)),
+        phases: { none: () => Effect.succeed("retry" as const) }
+      })
+    const kind = reading("indexer")
+    yield* harness.task(kind)
+    expect((yield* Effect.flip(harness.task(reading("other")))).code).toBe("duplicate")
+    yield* harness.resume
+    const result = (conversation: Harness["main"]) =>
+      Effect.flatMap(conversation.commit((tx) => tx.createTask(kind, {})), conversation.waitForTask)
+    expect(yield* result(harness.main)).toMatchObject({ result: { indexIgnore: [] } })
+    yield* harness.main.configure({ kinds: { indexIgnore: ["dist"] } })
+    expect(yield* result(harness.main)).toMatchObject({ result: { indexIgnore: ["dist"] } })
+    expect((yield* Effect.flip(harness.main.configure({ kinds: { nobodys: 1 } }))).code).toBe("not_permitted")
+    yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
+    const forked = yield* harness.main.fork((yield* harness.main.snapshot).view.entries.at(-1)?.id ?? "")
+    expect(yield* result(forked)).toMatchObject({ result: { indexIgnore: ["dist"] } })
+  }))

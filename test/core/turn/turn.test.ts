@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import type { Envelope } from "@bezel/core/harness"
 import { apply } from "@bezel/core/json"
-import { brokenCall, call, fail, finish, never, run, say, think } from "../../../packages/core/src/testing/model.ts"
+import { brokenCall, call, defer, fail, finish, never, run, say, think } from "../../../packages/core/src/testing/model.ts"
 import { tool, toolResult } from "@bezel/core/tool"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -377,4 +377,39 @@ it.effect("a tool registered on a harness hides the shared one of its name there
     yield* own.unregister
     yield* Effect.flatMap(harness.main.send(user("two")), (input) => input.wait)
     expect(JSON.stringify(model.requests[3]?.messages.at(-1))).toContain("\"b\"")
+  }))
+
+it.effect("a deferred answer is waited for, and asked for again also by a later process", () =>
+  Effect.gen(function*() {
+    const session = memory()
+    const scope = yield* Scope.make()
+    const first = yield* open(session.storage(), [[defer("job-1", 60_000)]]).pipe(Scope.provide(scope))
+    yield* first.harness.resume
+    yield* first.harness.main.send({ ...user("go"), requestID: "r" })
+    for (let n = 0; n < 60; n++) yield* Effect.yieldNow
+    expect((yield* first.harness.main.snapshot).view.turn?.generation).toMatchObject({ stage: "deferred", retryAt: 60_000 })
+    yield* Scope.close(scope, Exit.void)
+    const second = yield* open(session.storage(), [[defer("job-1", 30_000)], "here it is"])
+    yield* second.harness.resume
+    const input = yield* second.harness.main.send({ ...user("go"), requestID: "r" })
+    const waiting = yield* Effect.forkChild(input.wait)
+    for (const step of ["60 seconds", "30 seconds"] as const) {
+      for (let n = 0; n < 60; n++) yield* Effect.yieldNow
+      yield* TestClock.adjust(step)
+    }
+    expect(yield* Fiber.join(waiting)).toMatchObject({ status: "done", text: "here it is" })
+    expect(second.model.resumed).toEqual(["job-1", "job-1"])
+  }))
+
+it.effect("an onYield handler lets the turn go on instead of ending it", () =>
+  Effect.gen(function*() {
+    const { harness, model } = yield* open(memory().storage(), ["done, I think", "now really done"])
+    const ns = yield* harness.namespace("n", {})
+    yield* harness.hooks(ns, "generation", {
+      onYield: (_, api) => Effect.succeed(api.step === 1 ? { continueWith: "The tests still fail." } : {})
+    })
+    yield* harness.resume
+    const outcome = yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
+    expect(outcome).toMatchObject({ status: "done", text: "now really done" })
+    expect(model.requests[1]?.messages.at(-1)).toMatchObject({ role: "user", content: [{ text: "The tests still fail." }] })
   }))

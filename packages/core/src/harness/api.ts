@@ -128,7 +128,8 @@ export interface Conversation {
   readonly input: (id: string) => Effect.Effect<InputHandle | null, HarnessError>
   /** Durably ends the running turn, if there is one; every call gets a result. Queued inputs stay. */
   readonly abort: (reason?: string) => Effect.Effect<void, HarnessError>
-  readonly configure: (patch: Partial<ConversationConfig>) => Effect.Effect<void, HarnessError>
+  /** `kinds` sets settings that registered task kinds declare. */
+  readonly configure: (patch: Partial<ConversationConfig> & { readonly kinds?: JsonObject }) => Effect.Effect<void, HarnessError>
   /** Writes an entry of the caller's own kind, at once when idle, else at the next boundary. */
   readonly write: (kind: string | EntryKind, entry: NewExtensionEntry) => Effect.Effect<string, HarnessError>
   readonly busy: Effect.Effect<boolean>
@@ -228,6 +229,14 @@ export interface GenerationHooks {
     request: ModelRequest,
     api: HookApi & { readonly model: ModelRef; readonly step: number }
   ) => Effect.Effect<{ readonly request?: ModelRequest; readonly end?: string } | void, { readonly message: string }>
+  /**
+   * First. Sees a final answer before the turn ends; with `continueWith` the turn goes on with that as a notice to the model
+   * instead. `step` counts the turn's requests, for whoever must stop some time.
+   */
+  readonly onYield?: (
+    message: AssistantMessage,
+    api: HookApi & { readonly step: number }
+  ) => Effect.Effect<{ readonly continueWith?: string } | void, { readonly message: string }>
   /** Collect. Sees each finished answer, with its cost in US dollars. */
   readonly afterResponse?: (message: AssistantMessage, api: HookApi & { readonly cost: number }) => Effect.Effect<void, { readonly message: string }>
 }
@@ -260,6 +269,8 @@ export interface HookOptions {
   /** Only this conversation; with `subtree`, also those that it owns. */
   readonly conversation?: string
   readonly subtree?: boolean
+  /** Place in the chain, ahead of the order of registration; default 0. Hosts set it to the plugin's place in the manifest. */
+  readonly order?: number
 }
 
 /** A piece of the system message, in order of `order`, then of registration. */
@@ -305,6 +316,8 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly registerTool: (name: string, tool: Tool) => Effect.Effect<Registration, never, Scope.Scope>
   /** True when no invocation exists, running or sleeping: no request, tool, wait for a retry, waiting hook or job. */
   readonly quiescent: Effect.Effect<boolean>
+  /** Kinds of the tasks that have an invocation now, running or sleeping. */
+  readonly running: Effect.Effect<ReadonlySet<string>>
   /** Defers new invocations and hook chains until the scope ends; commits and reads go on. */
   readonly hold: Effect.Effect<void, never, Scope.Scope>
   /**

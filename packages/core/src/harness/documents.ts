@@ -23,6 +23,8 @@ export interface SessionDocument {
 
 export interface RewindableDocument {
   config: Mutable<ConversationConfig>
+  /** Configuration of task kinds, by key; a key belongs to one kind. */
+  kinds?: { [key: string]: JsonValue }
   plugins: PluginSlices
 }
 

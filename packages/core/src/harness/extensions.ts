@@ -22,7 +22,7 @@ import type { PluginSlices } from "./documents.ts"
 import type { Authority } from "./extension-transaction.ts"
 import type { CommitLine } from "./line.ts"
 import { namespaceState } from "./projection.ts"
-import type { ConversationState } from "./state.ts"
+import type { ConversationState, SessionState } from "./state.ts"
 import type { Transaction } from "./transaction.ts"
 
 export interface RegisteredHook<K extends HookKind> {
@@ -32,7 +32,7 @@ export interface RegisteredHook<K extends HookKind> {
 }
 
 export interface Extensions extends HarnessExtensions {
-  /** Handlers for a conversation in order of registration, gates last. */
+  /** Handlers for a conversation by `order`, then in order of registration, gates last. */
   readonly hooksFor: <K extends HookKind>(kind: K, conversation: ConversationState) => ReadonlyArray<RegisteredHook<K>>
   readonly sections: () => ReadonlyArray<Section>
   readonly projection: (namespace: string) => ((state: JsonObject) => JsonValue) | undefined
@@ -125,7 +125,7 @@ export const makeExtensions = (
           : register(sections, section)
       ),
     hooksFor: (kind, state) => {
-      const handlers = [...hooks[kind]].filter((hook) => applies(hook.options, state))
+      const handlers = [...hooks[kind]].filter((hook) => applies(hook.options, state, line().state))
       return [...handlers.filter((hook) => hook.options.gate !== true), ...handlers.filter((hook) => hook.options.gate === true)]
     },
     sections: () => [...sections].sort((a, b) => a.order - b.order),
@@ -146,8 +146,14 @@ const registerHook = <K extends HookKind>(
   hook: RegisteredHook<K>
 ): Effect.Effect<Registration, never, Scope.Scope> => register<RegisteredHook<K>>(hooks[kind], hook)
 
-const applies = (options: HookOptions, state: ConversationState): boolean =>
-  options.conversation === undefined || options.conversation === state.record.id
+const applies = (options: HookOptions, state: ConversationState, session: SessionState): boolean => {
+  if (options.conversation === undefined || options.conversation === state.record.id) return true
+  if (options.subtree !== true) return false
+  // A conversation that is owned belongs to the conversation of the task that owns it, while that task lives.
+  const owner = state.record.owner === null ? undefined : session.tasks.get(state.record.owner)
+  const above = owner === undefined ? undefined : session.conversations.get(owner.conversation)
+  return above !== undefined && applies(options, above, session)
+}
 
 const namespaceFault = (id: string, shape: NamespaceShape): HarnessError | null => {
   if (id === "bezel" || id.startsWith("bezel.internal") || id === "") {

@@ -29,6 +29,8 @@ export interface Scheduler {
   readonly start: Effect.Effect<void>
   /** True when no invocation exists, running or sleeping. */
   readonly isQuiescent: () => boolean
+  /** Kinds of the tasks that have an invocation now. */
+  readonly running: () => ReadonlySet<string>
   /** Defers dispatch, and whatever waits for `released`, until the scope ends. Commits go on. */
   readonly hold: Effect.Effect<void, never, Scope.Scope>
   /** Completes at once unless held; hook chains wait for it before they begin. */
@@ -121,6 +123,7 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
       dispatch()
     }),
     isQuiescent: () => invocations.size === 0,
+    running: () => new Set([...invocations.keys()].flatMap((id) => line.state.tasks.get(id)?.kind ?? [])),
     hold: Effect.asVoid(Effect.acquireRelease(
       Effect.sync(() => {
         holds++

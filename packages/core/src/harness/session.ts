@@ -57,6 +57,8 @@ export interface Session {
   readonly until: (condition: () => boolean) => Effect.Effect<void, HarnessError>
   /** Lets tasks of an extension's kind run, until the scope ends or it is unregistered. */
   readonly registerKind: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
+  /** Whether a kind that is registered now has a setting of this name. */
+  readonly isKindSetting: (key: string) => boolean
   readonly transaction: (tx: Transaction, state: ConversationState, options: { readonly mayCreate: boolean }) => ExtensionTransaction
   /** Ends live tasks whose kind nobody has registered; done once, before anything runs. */
   readonly orphan: Effect.Effect<void, HarnessError>
@@ -80,6 +82,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
   const scope = yield* Effect.scope
   const kinds = new Map<string, RunnableKind>()
   const registered = new Map<string, object>()
+  const configKeys = new Map<string, string>()
   const waiting = new Set<{ readonly condition: () => boolean; readonly done: Deferred.Deferred<void, HarnessError> }>()
   const ends = new Map<string, Deferred.Deferred<InputRecord, HarnessError>>()
   const loading = Semaphore.makeUnsafe(1)
@@ -231,16 +234,24 @@ export const openSession = Effect.fn("Harness.open")(function*(
       if (kinds.has(kind.name)) {
         return Effect.fail(new HarnessError({ code: "duplicate", message: `The task kind "${kind.name}" is registered already.` }))
       }
+      for (const key of kind.configKeys) {
+        const owner = configKeys.get(key)
+        if (owner !== undefined) {
+          return Effect.fail(new HarnessError({ code: "duplicate", message: `The setting "${key}" of the task kind "${kind.name}" is the kind "${owner}"'s already; name it otherwise.` }))
+        }
+      }
       const runnable = kind.runnable({ sessionID: options.sessionID, transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate) })
       const unregister = Effect.sync(() => {
         if (kinds.get(kind.name) !== runnable) return
         kinds.delete(kind.name)
         registered.delete(kind.name)
+        for (const key of kind.configKeys) configKeys.delete(key)
       })
       return Effect.acquireRelease(
         Effect.sync(() => {
           kinds.set(kind.name, runnable)
           registered.set(kind.name, kind)
+          for (const key of kind.configKeys) configKeys.set(key, kind.name)
           scheduler.dispatch()
           return { unregister }
         }),
@@ -282,6 +293,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
     inputEnd,
     until,
     registerKind,
+    isKindSetting: (key) => configKeys.has(key),
     transaction,
     orphan
   }

@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type JsonValue, toJson } from "../json/index.ts"
+import { type JsonObject, type JsonValue, toJson } from "../json/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import { type ExtensionTransaction, HarnessError, type TaskKind as TaskKindToken } from "./api.ts"
 import type { PhaseResult, RunnableKind, TaskEnd, TaskRuntime } from "./kind.ts"
@@ -36,6 +36,8 @@ export interface TaskApi<C, S> {
   readonly sessionID: string
   readonly conversationID: string
   readonly taskID: string
+  /** The kind's settings as the conversation has them now. */
+  readonly config: Effect.Effect<JsonObject, HarnessError>
   readonly commit: <A>(build: (tx: TaskTransaction<C, S>) => A) => Effect.Effect<A, HarnessError>
 }
 
@@ -54,6 +56,8 @@ export interface TaskKindOptions<I, C extends { readonly phase: string }, S, R, 
   readonly slot: { readonly schema: Schema.Codec<S, unknown>; readonly initial: S }
   readonly result: Schema.Codec<R, unknown>
   readonly failure: Schema.Codec<F, unknown>
+  /** Settings of the kind that travel with a conversation and its forks, with their defaults. Keys are unique among kinds. */
+  readonly config?: JsonObject
   /** Runs a task that was never started. */
   readonly initial: (task: Task<I, C, S>, api: TaskApi<C, S>) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }>
   /** One for each phase of the checkpoint. A phase written before its effect is entered only after a crash. */
@@ -74,6 +78,7 @@ export type MakeTransaction = (tx: Transaction, options: { readonly mayCreate: b
 
 /** The token with what runs it. */
 export interface CustomTaskKind<I> extends TaskKindToken<I> {
+  readonly configKeys: ReadonlyArray<string>
   readonly runnable: (session: { readonly sessionID: string; readonly transaction: (conversation: TaskRuntime["conversation"]) => MakeTransaction }) => RunnableKind
 }
 
@@ -85,6 +90,7 @@ export const TaskKind = {
   make: <I, C extends { readonly phase: string }, S, R, F>(name: string, options: TaskKindOptions<I, C, S, R, F>): CustomTaskKind<I> => ({
     name,
     input: options.input,
+    configKeys: Object.keys(options.config ?? {}),
     runnable: (session) => makeRunnable(name, options, session)
   })
 } as const
@@ -137,6 +143,7 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
     sessionID: session.sessionID,
     conversationID: runtime.conversation.record.id,
     taskID: id,
+    config: runtime.commit(() => ({ ...options.config, ...pick(runtime.conversation.rewindable.kinds ?? {}, Object.keys(options.config ?? {})) })),
     commit: (build) => runtime.commit((tx) => build(taskTransaction(tx, runtime, id, mayCreate)))
   })
 
@@ -211,6 +218,9 @@ const phaseName = (checkpoint: JsonValue): string => {
 }
 
 const json = (value: unknown): JsonValue => Result.getOrThrow(toJson(value))
+
+const pick = (values: JsonObject, keys: ReadonlyArray<string>): JsonObject =>
+  Object.fromEntries(keys.flatMap((key) => values[key] === undefined ? [] : [[key, values[key]]]))
 
 const members = (value: JsonValue): { [key: string]: JsonValue } =>
   value !== null && typeof value === "object" && !Array.isArray(value) ? Object.fromEntries(Object.entries(value)) : {}

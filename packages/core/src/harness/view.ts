@@ -32,7 +32,7 @@ export interface ConversationConfig {
   readonly queue: "one" | "all"
 }
 
-export type GenerationStage = "preparing" | "requesting" | "streaming" | "retrying" | "waiting"
+export type GenerationStage = "preparing" | "requesting" | "streaming" | "retrying" | "deferred" | "waiting"
 
 export interface ViewGeneration {
   readonly task: string

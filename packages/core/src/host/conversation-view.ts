@@ -81,7 +81,7 @@ const Entry = Schema.Struct({
 
 const Generation = Schema.Struct({
   task: Schema.String,
-  stage: Schema.Literals(["preparing", "requesting", "streaming", "retrying", "waiting"]),
+  stage: Schema.Literals(["preparing", "requesting", "streaming", "retrying", "deferred", "waiting"]),
   attempt: Schema.Finite,
   model: Schema.NullOr(ModelRefSchema),
   retryAt: Schema.NullOr(Schema.Finite),

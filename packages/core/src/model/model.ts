@@ -54,9 +54,11 @@ export interface ModelRequest {
 /**
  * Response parts in order. The stream ends after exactly one `finish` part; ending without one is a `ModelError` of kind
  * `truncated`. A `tool-call` whose arguments did not parse has `params: {}` and carries `metadata.bezel.malformed`
- * (see `malformedCall`); it is never run. `error` parts do not occur: errors fail the stream.
+ * (see `malformedCall`); it is never run. `error` parts do not occur: errors fail the stream. A `deferred` part stands in
+ * place of the `finish`: the answer is not there yet, and `Model.resume` asks for it again.
  */
 export type ModelPart =
+  | DeferredPart
   | Response.TextStartPartEncoded
   | Response.TextDeltaPartEncoded
   | Response.TextEndPartEncoded
@@ -68,6 +70,14 @@ export type ModelPart =
   | Response.ToolParamsEndPartEncoded
   | Response.ToolCallPartEncoded
   | Response.FinishPartEncoded
+
+/** The provider works on in the background. The token is durable: it may be asked for by another process. */
+export interface DeferredPart {
+  readonly type: "deferred"
+  readonly token: string
+  /** When to ask again, in milliseconds. */
+  readonly pollAfterMs: number
+}
 
 export type ModelErrorKind = typeof ModelErrorKind.Type
 export const ModelErrorKind = Schema.Literals([
@@ -106,6 +116,8 @@ export interface Model {
   readonly info: ModelInfo
   /** Interrupting the stream closes the connection. */
   readonly stream: (request: ModelRequest) => Stream.Stream<ModelPart, ModelError>
+  /** Asks for an answer that was deferred; it may be deferred again. Only models that defer have it. */
+  readonly resume?: (token: string, request: ModelRequest) => Stream.Stream<ModelPart, ModelError>
 }
 
 /** Why a call's arguments could not be read, as carried in `metadata.bezel.malformed` of a `tool-call` part. */

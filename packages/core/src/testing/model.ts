@@ -37,6 +37,8 @@ export type ScriptedTurn =
 export interface ScriptedModel extends Model {
   /** Each request so far, oldest first. */
   readonly requests: ReadonlyArray<ModelRequest>
+  /** Tokens of deferred answers that were asked for. */
+  readonly resumed: ReadonlyArray<string>
   /** Turns of the script that nobody has asked for yet. */
   readonly remaining: number
   /** This model under every name. */
@@ -105,6 +107,12 @@ export const run = (effect: Effect.Effect<void>): ScriptedStep => ({ step: "run"
 
 /** Stays silent until interrupted. */
 export const never: ScriptedStep = { step: "never" }
+
+/** Ends the turn without an answer: the next turn of the script is what asking again by this token gives. */
+export const defer = (token: string, pollAfterMs: number): ScriptedStep => ({
+  step: "finish",
+  part: { type: "deferred", token, pollAfterMs }
+})
 
 /** Ends the stream with an error. By default rate limits and faults of the connection or provider are retryable. */
 export const fail = (
@@ -175,7 +183,9 @@ const defaults: ModelInfo = {
 export const scriptedModel = (script: ReadonlyArray<ScriptedTurn>, info: Partial<ModelInfo> = {}): ScriptedModel => {
   const turns = [...script]
   const requests: Array<ModelRequest> = []
+  const resumed: Array<string> = []
   const model: ScriptedModel = {
+    resumed,
     info: { ...defaults, ...info },
     requests,
     get remaining() {
@@ -183,6 +193,10 @@ export const scriptedModel = (script: ReadonlyArray<ScriptedTurn>, info: Partial
     },
     add: (...more) => {
       turns.push(...more)
+    },
+    resume: (token, request) => {
+      resumed.push(token)
+      return model.stream(request)
     },
     stream: (request) =>
       Stream.suspend(() => {

@@ -5,7 +5,7 @@
  * began.
  */
 import type { JsonObject, JsonValue } from "../json/index.ts"
-import { type AssistantMessage, type MalformedCall, malformedCall, type ModelPart, type ProviderOptions, type ToolCallPart } from "../model/index.ts"
+import { type AssistantMessage, type DeferredPart, type MalformedCall, malformedCall, type ModelPart, type ProviderOptions, type ToolCallPart } from "../model/index.ts"
 
 export interface AnswerCall {
   readonly id: string
@@ -48,8 +48,14 @@ export class Answer {
   readonly #open = new Map<string, number>()
   #usage: AnswerUsage | null = null
   #finish: string | null = null
+  #deferred: DeferredPart | null = null
   /** UTF-16 units that no frame has taken yet. */
   pending = 0
+
+  /** Where the answer can be asked for later, if it was not given now. */
+  get deferred(): DeferredPart | null {
+    return this.#deferred
+  }
 
   get finish(): string | null {
     return this.#finish
@@ -82,6 +88,9 @@ export class Answer {
         return
       case "tool-call":
         return this.#call(part)
+      case "deferred":
+        this.#deferred = part
+        return
       case "finish": {
         const { inputTokens, outputTokens } = part.usage
         this.#finish = part.reason

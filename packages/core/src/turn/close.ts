@@ -7,7 +7,7 @@ import type { ModelRef } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { Materialization } from "../tool/index.ts"
 import type { Answer, AnswerCall } from "./answer.ts"
-import { endTurn, type GenerationInput } from "./inbox.ts"
+import { endTurn, type GenerationInput, nextGeneration, placeSteers } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 
 /** How many answers in a row may hold calls that cannot be read before the turn is given up. */
@@ -23,6 +23,8 @@ export interface ClosingAnswer {
   /** US dollars. */
   readonly cost: number
   readonly materialization: Materialization
+  /** What the model is to go on with, where a final answer would have ended the turn. */
+  readonly more: string | null
 }
 
 export const closeAnswer = (closing: ClosingAnswer): TaskEnd => {
@@ -55,9 +57,16 @@ export const closeAnswer = (closing: ClosingAnswer): TaskEnd => {
     if (answer.finish === "length") {
       tx.emit(state, { type: "warning", message: "The answer was cut off at the model's output limit." })
     }
-    endTurn(tx, state, { status: "done", entry: entry.id })
+    if (closing.more === null) endTurn(tx, state, { status: "done", entry: entry.id })
+    else goOnWith(closing, closing.more)
   }
   return { status: "completed", result: { entry: entry.id } }
+}
+
+const goOnWith = ({ input, state, tx }: ClosingAnswer, text: string): void => {
+  tx.appendEntry(state, { kind: entryKinds.notice, model: [{ role: "user", content: [{ type: "text", text }] }] })
+  placeSteers(tx, state)
+  nextGeneration(tx, state, { step: input.step + 1, malformed: 0, added: input.added, collapses: 0 })
 }
 
 /** One task per call, then the task that goes on behind them. A call that must run alone waits for those before it. */

@@ -165,6 +165,7 @@ export const makeConversation = (session: Session, state: ConversationState): Co
         if (patch.agent !== undefined) config.agent = patch.agent
         if (patch.thinking !== undefined) config.thinking = patch.thinking
         if (patch.queue !== undefined) config.queue = patch.queue
+        for (const [key, value] of Object.entries(patch.kinds ?? {})) setKindConfig(tx, session, state, key, value)
         tx.emit(state, { type: "config.changed" })
       }),
     commit,
@@ -186,6 +187,15 @@ export const makeConversation = (session: Session, state: ConversationState): Co
       return ""
     })
   }
+}
+
+const setKindConfig = (tx: Transaction, session: Session, state: ConversationState, key: string, value: JsonValue): void => {
+  if (!session.isKindSetting(key)) {
+    throw new HarnessError({ code: "not_permitted", message: `No task kind that is registered now has a setting "${key}".` })
+  }
+  const document = tx.rewindable(state)
+  if (document.kinds === undefined) document.kinds = {}
+  document.kinds[key] = value
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * The `bezel.generation` kind: one model request, streamed into the live message and closed in one commit.
  *
- *   initial ─▶ requesting ─▶ (closing commit)
+ *   initial ─▶ requesting ─▶ (closing commit), or deferred ─▶ requesting
  *     ▲          │  │ failed, and worth another try
  *     │          │  └─▶ retrying ─▶ (another attempt)
  *     └ prepared ◀ suspended or closed in good order
@@ -11,9 +11,10 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { byPhase, type ConversationState, HarnessError, type Phase, type PhaseResult, type Session, type RunnableKind, type TaskRuntime, type Transaction } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
-import type { ModelError, ModelInfo, ModelRef, ModelRequest } from "../model/index.ts"
+import { type DeferredPart, ModelError, type ModelInfo, type ModelRef, type ModelRequest } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { Answer } from "./answer.ts"
 import { closeAnswer } from "./close.ts"
@@ -48,22 +49,26 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       const { materialization, model, request } = prepared.success
       if (number === 1 && (yield* isFull(state, model.info, request, input))) return collapseFirst(state, input, "threshold", null)
       const ref: ModelRef = { provider: model.info.provider, model: model.info.model }
-      yield* runtime.checkpoint({ phase: "requesting", attempt: number }, (tx) => {
+      yield* runtime.checkpoint({ phase: "requesting", attempt: number, token: deferredToken(task) }, (tx) => {
         const turn = tx.sticky(state).turn
         if (turn === null) return
         turn.message = { parts: [] }
         turn.generation = { task: task.id, stage: "requesting", attempt: number, model: ref, retryAt: null, error: null }
         tx.emit(state, { type: "generation.started", task: task.id, attempt: number, step: input.step, model: `${ref.provider}/${ref.model}` })
       })
-      const outcome = yield* Effect.onInterrupt(streamAnswer(model.stream(request), runtime), () => asBefore(task, runtime, number))
+      const deferred = deferredToken(task)
+      const stream = deferred === null ? model.stream(request) : model.resume?.(deferred, request) ?? Stream.fail(cannotResume)
+      const outcome = yield* Effect.onInterrupt(streamAnswer(stream, runtime), () => asBefore(task, runtime, number, deferred))
       if (outcome.error?.kind === "overflow" && (yield* compactionOf(options)).auto && (input.collapses ?? 0) < overflowLimit) {
         return collapseFirst(state, input, "overflow", outcome.error.message)
       }
       if (outcome.error !== null) return yield* failedAttempt(task, runtime, number, outcome.error)
+      if (outcome.answer.deferred !== null) return yield* waitDeferred(task, runtime, number, outcome.answer.deferred)
       const cost = costOf(model.info, outcome.answer)
       yield* observeAnswer(task, state, outcome.answer, cost)
+      const more = outcome.answer.calls().length === 0 ? yield* onYield(task, state, input, outcome.answer) : null
       materializations.keep(task.id, materialization)
-      return { done: (tx) => closeAnswer({ tx, state, task, input, answer: outcome.answer, model: ref, cost, materialization }) }
+      return { done: (tx) => closeAnswer({ tx, state, task, input, answer: outcome.answer, model: ref, cost, materialization, more }) }
     })
 
   /** Whether the context has reached the part of the model's window at which it is summarized before it is sent. */
@@ -87,12 +92,25 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
     }
   })
 
+  /** What a plugin wants the model to go on with instead of yielding to the person; the first that wants something decides. */
+  const onYield = Effect.fnUntraced(function*(task: TaskRecord, state: ConversationState, input: GenerationInput, answer: Answer) {
+    for (const hook of session.extensions.hooksFor("generation", state)) {
+      const handler = hook.handlers.onYield
+      if (handler === undefined) continue
+      const api = { sessionID: session.options.sessionID, conversationID: state.record.id, taskID: task.id, step: input.step }
+      const limited = withLimit(Effect.suspend(() => handler(answer.message(), api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+      const wish = yield* skipFailure(limited, "onYield", hook.namespace, state.record.id, session.report)
+      if (wish?.continueWith !== undefined) return wish.continueWith
+    }
+    return null
+  })
+
   /**
    * A request that is suspended or closed in good order is not a failed attempt: the same one is made again. After a crash
    * nobody could say so, and after an abort this write is refused.
    */
-  const asBefore = (task: TaskRecord, runtime: TaskRuntime, number: number): Effect.Effect<void> =>
-    Effect.ignore(runtime.checkpoint({ phase: "prepared", attempt: number }, (tx) => {
+  const asBefore = (task: TaskRecord, runtime: TaskRuntime, number: number, token: string | null): Effect.Effect<void> =>
+    Effect.ignore(runtime.checkpoint({ phase: "prepared", attempt: number, token }, (tx) => {
       const turn = tx.sticky(runtime.conversation).turn
       if (turn === null) return
       turn.message = null
@@ -119,7 +137,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       const now = yield* Clock.currentTimeMillis
       const wait = Math.min(retry.longestWait, error.retryAfterMs ?? retry.firstWait * 2 ** (number - 1))
       const until = now + Math.max(0, wait)
-      yield* runtime.checkpoint({ phase: "retrying", attempt: number + 1, until }, (tx) => {
+      yield* runtime.checkpoint({ phase: "retrying", attempt: number + 1, until, token: deferredToken(task) }, (tx) => {
         keepPartial(tx, state, "failed")
         tx.appendEntry(state, { kind: entryKinds.usage, data: { attempt: number, error: { kind: error.kind, message: error.message } } })
         const turn = tx.sticky(state).turn
@@ -133,6 +151,35 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
         tx.emit(state, { type: "generation.retrying", task: task.id, attempt: number + 1, retryAt: until, error: { kind: error.kind, message: error.message } })
       })
       return yield* waitAndRetry(task, runtime, number + 1, until)
+    })
+
+  /** The provider works on; its answer is asked for again, also by a later process. */
+  const waitDeferred = (task: TaskRecord, runtime: TaskRuntime, number: number, deferred: DeferredPart): Effect.Effect<PhaseResult, HarnessError> =>
+    Effect.gen(function*() {
+      const until = (yield* Clock.currentTimeMillis) + Math.max(0, Math.min(retry.longestWait, deferred.pollAfterMs))
+      const state = runtime.conversation
+      const waiting = yield* runtime.commit((tx) => {
+        const turn = tx.sticky(state).turn
+        if (turn?.generation != null) {
+          turn.generation.stage = "deferred"
+          turn.generation.retryAt = until
+        }
+        tx.emit(state, { type: "generation.deferred", task: task.id, retryAt: until })
+        const current: TaskRecord = {
+          ...tx.task(task.id) ?? task,
+          checkpoint: { phase: "deferred", attempt: number, token: deferred.token, until }
+        }
+        tx.putTask(state, current)
+        return current
+      })
+      return { again: waiting }
+    })
+
+  const askDeferred: Phase = (task, runtime) =>
+    Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      yield* Effect.sleep(Math.max(0, checkpointNumber(task, "until", 0) - now))
+      return yield* attempt(task, runtime, checkpointNumber(task, "attempt", 1))
     })
 
   const waitAndRetry = (task: TaskRecord, runtime: TaskRuntime, number: number, until: number): Effect.Effect<PhaseResult, HarnessError> =>
@@ -162,6 +209,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
           retryable: true,
           retryAfterMs: 0
         }),
+      deferred: askDeferred,
       retrying: (task, runtime) => waitAndRetry(task, runtime, checkpointNumber(task, "attempt", 1), checkpointNumber(task, "until", 0))
     }),
     abort,
@@ -221,6 +269,20 @@ const decodeOverflow = (value: JsonValue): { readonly task: string; readonly mes
   value !== null && typeof value === "object" && !Array.isArray(value)
     ? { task: String(Reflect.get(value, "task")), message: String(Reflect.get(value, "message")) }
     : null
+
+/** What a deferred answer is asked for by; `null` for a request of its own. */
+const deferredToken = (task: TaskRecord): string | null => {
+  const { checkpoint } = task
+  const token: unknown = checkpoint !== null && typeof checkpoint === "object" ? Reflect.get(checkpoint, "token") : null
+  return typeof token === "string" ? token : null
+}
+
+const cannotResume = new ModelError({
+  kind: "invalid_request",
+  message: "The answer was deferred, and this model cannot be asked for it again; send the input once more.",
+  retryable: false,
+  retryAfterMs: null
+})
 
 const checkpointNumber = (task: TaskRecord, name: string, otherwise: number): number => {
   const checkpoint = task.checkpoint

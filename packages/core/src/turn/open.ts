@@ -60,6 +60,7 @@ export const openHarness = Effect.fn("openHarness")(function*(
     hold: session.scheduler.hold,
     suspend: Effect.andThen(session.scheduler.stop, session.line.close),
     quiescent: Effect.sync(() => session.scheduler.isQuiescent()),
+    running: Effect.sync(() => session.scheduler.running()),
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,
     section: session.extensions.section,

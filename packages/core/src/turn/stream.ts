@@ -61,7 +61,7 @@ export const streamAnswer = Effect.fn("Turn.stream")(function*(
     yield* flush
     return { answer, error }
   }
-  if (answer.finish === null) {
+  if (answer.finish === null && answer.deferred === null) {
     yield* flush
     return { answer, error: unfinished }
   }

@@ -33,7 +33,12 @@ export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: str
         runtime.commit((tx) => session.transaction(tx, state, { mayCreate: true }).createTask(kind, input, options)),
         asFailure
       ),
-    waitForTask: (ref) => Effect.mapError(makeConversation(session, state).waitForTask(ref), asFailure),
+    waitForTask: (ref) =>
+      Effect.suspend(() =>
+        comesAfter(session, ref.id, taskID)
+          ? Effect.fail(new ToolFailure({ message: `This call would wait for task ${ref.id}, which itself waits for this call; neither would ever end.` }))
+          : Effect.mapError(makeConversation(session, state).waitForTask(ref), asFailure)
+      ),
     slot: (ref) =>
       Effect.mapError(
         session.line.read(() => {
@@ -44,6 +49,13 @@ export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: str
       ),
     conversation: (key, seed) => Effect.mapError(conversation(key, seed), asFailure)
   }
+}
+
+/** Whether a task is `earlier` or starts only behind it, directly or through others. */
+const comesAfter = (session: Session, id: string, earlier: string): boolean => {
+  if (id === earlier) return true
+  const task = session.line.state.tasks.get(id)
+  return task !== undefined && task.after.some((before) => comesAfter(session, before, earlier))
 }
 
 const plant = (tx: Transaction, owned: ConversationState, seed: ConversationSeed): void => {
