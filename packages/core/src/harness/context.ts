@@ -23,43 +23,78 @@ const ordinalOf = (entries: ReadonlyArray<EntryRecord>, id: RecordID): number | 
   entries.find((entry) => entry.id === id)?.ordinal
 
 /** The messages of a transcript (oldest entry first), without system messages. */
-export const deriveContext = (entries: ReadonlyArray<EntryRecord>): ReadonlyArray<Message> => {
+export const deriveContext = (entries: ReadonlyArray<EntryRecord>): ReadonlyArray<Message> => pair(entries).messages
+
+const pair = (entries: ReadonlyArray<EntryRecord>): Pairing => {
+  const pairing = new Pairing()
   const active = activeEntries(entries)
   const edited = new Map<RecordID, ReadonlyArray<Message> | null>()
   for (const entry of active) for (const edit of entry.edits ?? []) edited.set(edit.entry, edit.model)
-  const messages = active.flatMap((entry) => (edited.has(entry.id) ? edited.get(entry.id) : entry.model) ?? [])
-  return pairCalls(messages.filter(hasContent))
+  for (const entry of active) pairing.add((edited.has(entry.id) ? edited.get(entry.id) : entry.model) ?? [])
+  return pairing
 }
 
-const hasContent = (message: Message): boolean => message.content.length > 0
+interface Derived {
+  readonly pairing: Pairing
+  length: number
+}
+
+const derived = new WeakMap<ReadonlyArray<EntryRecord>, Derived>()
+
+/**
+ * The same for an active transcript that only ever grows at its end: each call costs what has come since the last one, and a
+ * copy of the list.
+ */
+export const contextOf = (transcript: ReadonlyArray<EntryRecord>): ReadonlyArray<Message> => {
+  let known = derived.get(transcript)
+  if (known !== undefined && known.length < transcript.length) {
+    const grown = transcript.slice(known.length)
+    // An edit is of something earlier, which has been paired already.
+    if (grown.some((entry) => entry.edits !== null)) known = undefined
+    else for (const entry of grown) known.pairing.add(entry.model ?? [])
+  }
+  if (known === undefined) {
+    known = { pairing: pair(transcript), length: 0 }
+    derived.set(transcript, known)
+  }
+  known.length = transcript.length
+  return known.pairing.messages.slice()
+}
 
 const isCall = (part: { readonly type: string }): boolean => part.type === "tool-call"
 
-const hasCalls = (message: Message): boolean => message.role === "assistant" && message.content.some(isCall)
+/** Messages with each call followed by its result. */
+class Pairing {
+  readonly messages: Array<Message> = []
+  /** Where the results of the newest calls are; results behind the next calls are of those, even if a provider repeats ids. */
+  #results = -1
+  #open: ReadonlyArray<ToolCallPart> = []
+  readonly #answered = new Map<string, ToolResultPart>()
 
-const pairCalls = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
-  const paired: Array<Message> = []
-  for (const [index, message] of messages.entries()) {
-    if (message.role === "tool") continue
-    paired.push(message)
-    if (message.role !== "assistant" || !hasCalls(message)) continue
-    const results = resultsBehind(messages, index)
-    const calls = message.content.filter((part) => part.type === "tool-call")
-    paired.push({ role: "tool", content: calls.map((call) => results.get(call.id) ?? missingResult(call)) })
+  add(messages: ReadonlyArray<Message>): void {
+    for (const message of messages) {
+      if (message.content.length === 0) continue
+      if (message.role === "tool") this.#answer(message.content)
+      else {
+        this.messages.push(message)
+        if (message.role === "assistant" && message.content.some(isCall)) this.#begin(message.content.filter((part) => part.type === "tool-call"))
+      }
+    }
   }
-  return paired
-}
 
-/** Results up to the next message with calls, so that a provider which repeats call ids mixes nothing up. */
-const resultsBehind = (messages: ReadonlyArray<Message>, index: number): ReadonlyMap<string, ToolResultPart> => {
-  const results = new Map<string, ToolResultPart>()
-  for (let next = index + 1; next < messages.length; next++) {
-    const message = messages[next]
-    if (message === undefined || hasCalls(message)) break
-    if (message.role !== "tool") continue
-    for (const result of message.content) if (!results.has(result.id)) results.set(result.id, result)
+  #begin(calls: ReadonlyArray<ToolCallPart>): void {
+    this.#open = calls
+    this.#answered.clear()
+    this.#results = this.messages.length
+    this.messages.push({ role: "tool", content: calls.map(missingResult) })
   }
-  return results
+
+  /** The list of results is replaced, not changed: an earlier request may still hold it. */
+  #answer(results: ReadonlyArray<ToolResultPart>): void {
+    if (this.#results < 0) return
+    for (const result of results) if (!this.#answered.has(result.id)) this.#answered.set(result.id, result)
+    this.messages[this.#results] = { role: "tool", content: this.#open.map((call) => this.#answered.get(call.id) ?? missingResult(call)) }
+  }
 }
 
 const missingResult = (call: ToolCallPart): ToolResultPart => ({

@@ -32,7 +32,7 @@ export {
   type ToolHooks,
   type Watch
 } from "./api.ts"
-export { activeEntries, answerText, deriveContext } from "./context.ts"
+export { activeEntries, answerText, contextOf, deriveContext } from "./context.ts"
 export type { Mutable, StickyDocument } from "./documents.ts"
 export type { RegisteredHook } from "./extensions.ts"
 export { Entry, noticeKind } from "./entry-kind.ts"

@@ -212,6 +212,10 @@ const publish = (state: SessionState, finished: FinishedTransaction, projections
 const deliver = (conversation: ConversationState, envelope: Omit<Envelope, "revision">): void => {
   conversation.revision += 1
   if (conversation.view === null) return
+  if (conversation.watchers.size === 0) {
+    conversation.view = null
+    return
+  }
   conversation.view = applyToView(conversation.view, envelope.operations)
   const numbered: Envelope = { revision: conversation.revision, ...envelope }
   for (const watcher of conversation.watchers) {

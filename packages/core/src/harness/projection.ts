@@ -32,7 +32,7 @@ export const viewEntry = (entry: EntryRecord): ViewEntry => ({
 })
 
 /** The whole view of a conversation. */
-export const snapshot = (session: SessionState, state: Omit<ConversationState, "view">, projections: Projections): ConversationView => {
+export const snapshot = (session: SessionState, state: ConversationState, projections: Projections): ConversationView => {
   const { record, rewindable, sticky } = state
   const tasks: { [id: string]: ViewTask } = {}
   for (const task of session.tasks.values()) {
@@ -139,10 +139,9 @@ export const toJson = (value: unknown): JsonValue => value as JsonValue
 export const applyToView = (view: ConversationView, operations: ReadonlyArray<Operation>): ConversationView =>
   operations.length === 0 ? view : apply(view, operations)
 
-/** The transcript after these entries were appended. */
-export const appendTranscript = (transcript: ReadonlyArray<EntryRecord>, entries: ReadonlyArray<EntryRecord>): ReadonlyArray<EntryRecord> =>
-  entries.length === 0
-    ? transcript
-    : entries.some((entry) => entry.head !== null)
-    ? activeEntries([...transcript, ...entries])
-    : [...transcript, ...entries]
+/** The transcript after these entries: the same list, grown in place, until a new head begins another. */
+export const appendTranscript = (transcript: Array<EntryRecord>, entries: ReadonlyArray<EntryRecord>): Array<EntryRecord> => {
+  if (entries.some((entry) => entry.head !== null)) return [...activeEntries([...transcript, ...entries])]
+  for (const entry of entries) transcript.push(entry)
+  return transcript
+}

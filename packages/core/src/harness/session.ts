@@ -11,7 +11,7 @@ import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
-import type { ConversationRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
+import type { ConversationRecord, EntryRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
 import { type ExtensionTransaction, HarnessError, type HarnessReport, type Registration, type TaskKind, type Watch } from "./api.ts"
 import { type Authority, extensionTransaction } from "./extension-transaction.ts"
 import { type Extensions, makeExtensions } from "./extensions.ts"
@@ -48,7 +48,9 @@ export interface Session {
    */
   readonly create: (tx: Transaction, record: ConversationRecord) => ConversationState
   readonly adopt: (created: ConversationState) => ConversationState
-  /** The state with its transcript and view read, as of one revision. */
+  /** The active transcript as it is now; it grows with the commits behind this. */
+  readonly transcript: (state: ConversationState) => Effect.Effect<ReadonlyArray<EntryRecord>, HarnessError>
+  /** The view, as of one revision. */
   readonly materialized: (state: ConversationState) => Effect.Effect<Materialized, HarnessError>
   readonly watch: (state: ConversationState) => Effect.Effect<Watch, HarnessError, Scope.Scope>
   /** Completes once an input has ended, with its final record. */
@@ -65,7 +67,6 @@ export interface Session {
 }
 
 export interface Materialized {
-  readonly transcript: NonNullable<ConversationState["transcript"]>
   readonly view: ConversationView
   readonly revision: number
 }
@@ -152,32 +153,34 @@ export const openSession = Effect.fn("Harness.open")(function*(
     return loaded
   })
 
+  const readTranscript = (target: ConversationState): Effect.Effect<Array<EntryRecord>, HarnessError> =>
+    Effect.suspend(() =>
+      target.transcript !== null
+        ? Effect.succeed(target.transcript)
+        : Effect.map(Effect.mapError(loadTranscript(storage, target.record), storageFault), (read) => target.transcript = [...read])
+    )
+
+  const transcript = (target: ConversationState): Effect.Effect<ReadonlyArray<EntryRecord>, HarnessError> => line.exclusive(readTranscript(target))
+
   const materialized = (target: ConversationState): Effect.Effect<Materialized, HarnessError> =>
-    line.exclusive(Effect.suspend(() => {
-      if (target.transcript !== null && target.view !== null) {
-        return Effect.succeed({ transcript: target.transcript, view: target.view, revision: target.revision })
-      }
-      return Effect.map(Effect.mapError(loadTranscript(storage, target.record), storageFault), (transcript) => {
-        const view = snapshot(state, { ...target, transcript }, projections)
-        target.transcript = transcript
-        target.view = view
-        return { transcript, view, revision: target.revision }
-      })
+    line.exclusive(Effect.map(readTranscript(target), () => {
+      const view = target.view ??= snapshot(state, target, projections)
+      return { view, revision: target.revision }
     }))
 
   const watch = (target: ConversationState): Effect.Effect<Watch, HarnessError, Scope.Scope> =>
     Effect.gen(function*() {
-      yield* materialized(target)
+      yield* transcript(target)
       const queue = yield* Queue.dropping<Envelope, HarnessError>(watcherCapacity)
       yield* Effect.addFinalizer(() => {
         target.watchers.delete(queue)
         return Queue.shutdown(queue)
       })
       // Snapshot and subscription are one step of the line: nothing is missed and nothing comes twice.
-      return yield* line.exclusive(Effect.suspend((): Effect.Effect<Watch, HarnessError> => {
-        if (target.view === null) return Effect.fail(new HarnessError({ code: "closed", message: "This session is closed." }))
+      return yield* line.exclusive(Effect.sync((): Watch => {
+        const view = target.view ??= snapshot(state, target, projections)
         target.watchers.add(queue)
-        return Effect.succeed({ revision: target.revision, view: target.view, envelopes: Stream.fromQueue(queue) })
+        return { revision: target.revision, view, envelopes: Stream.fromQueue(queue) }
       }))
     })
 
@@ -288,6 +291,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
       state.conversations.set(created.record.id, created)
       return created
     },
+    transcript,
     materialized,
     watch,
     inputEnd,

@@ -16,10 +16,14 @@ export interface ConversationState {
   /** Whether storage has a base of the document yet. */
   storedRewindable: boolean
   storedSticky: boolean
-  /** The active transcript, oldest first: a newest head with all that follows it. Read at the first demand, with the view. */
-  transcript: ReadonlyArray<EntryRecord> | null
+  /**
+   * The active transcript, oldest first: a newest head with all that follows it. Read at the first demand; then it grows in
+   * place with each commit, so whoever keeps it across one copies it.
+   */
+  transcript: Array<EntryRecord> | null
   /** Counts the commits that touched this conversation since it was loaded. */
   revision: number
+  /** Kept while somebody watches; otherwise made when asked for. */
   view: ConversationView | null
   watchers: Set<Queue.Queue<Envelope, HarnessError>>
 }

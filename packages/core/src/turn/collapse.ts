@@ -60,7 +60,7 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
     Effect.gen(function*() {
       const state = runtime.conversation
       const input = decodeInput(task.input)
-      const { transcript } = yield* session.materialized(state)
+      const transcript = yield* session.transcript(state)
       const compaction = yield* compactionOf(options)
       const cut = chooseCut(transcript, compaction.keepRecent, input.reason)
       if (cut === null) return failed(state, "There is nothing in this conversation that could be summarized.")

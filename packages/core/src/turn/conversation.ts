@@ -6,7 +6,7 @@ import {
   answerText,
   type Conversation,
   type ConversationState,
-  deriveContext,
+  contextOf,
   type ExtensionTransaction,
   HarnessError,
   type InputHandle,
@@ -114,7 +114,7 @@ export const makeConversation = (session: Session, state: ConversationState): Co
 
   const fork = Effect.fn("Conversation.fork")(function*(at: string): Effect.fn.Return<Conversation, HarnessError> {
     const sequence = yield* Effect.mapError(storage.sequenceOf(at), storageFault)
-    const { transcript } = yield* session.materialized(state)
+    const transcript = yield* session.transcript(state)
     if (sequence === null || !transcript.some((entry) => entry.id === at)) {
       return yield* new HarnessError({ code: "not_found", message: `This conversation has no entry "${at}" to fork at.` })
     }
@@ -145,7 +145,7 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     })
 
   const collapse = Effect.fn("Conversation.collapse")(function*(instructions?: string): Effect.fn.Return<TaskRef, HarnessError> {
-    yield* session.materialized(state)
+    yield* session.transcript(state)
     const task = yield* line.commit((tx) => createCollapse(tx, session, state, "manual", instructions ?? null))
     return { id: task, kind: taskKinds.collapse }
   })
@@ -177,9 +177,9 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     snapshot: Effect.map(session.materialized(state), ({ revision, view }) => ({ revision, view })),
     watch: session.watch(state),
     entries: (scan) => Effect.mapError(storage.entries({ ...scan, conversation: id }), storageFault),
-    context: Effect.map(session.materialized(state), ({ transcript }) => deriveContext(transcript)),
+    context: Effect.map(session.transcript(state), contextOf),
     fork,
-    finalText: Effect.map(session.materialized(state), ({ transcript }) => {
+    finalText: Effect.map(session.transcript(state), (transcript) => {
       for (const entry of transcript.toReversed()) {
         const message = entry.model?.find((candidate) => candidate.role === "assistant")
         if (message !== undefined && message.content.every((part) => part.type !== "tool-call")) return answerText(message)

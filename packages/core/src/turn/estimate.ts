@@ -8,7 +8,16 @@ import type { EntryRecord } from "../storage/index.ts"
 const charactersPerToken = 4
 const tokensPerFile = 1_000
 
+const counted = new WeakMap<Message, number>()
+
+/** Messages do not change, so each is counted once. */
 export const messageTokens = (message: Message): number => {
+  let tokens = counted.get(message)
+  if (tokens === undefined) counted.set(message, tokens = countTokens(message))
+  return tokens
+}
+
+const countTokens = (message: Message): number => {
   if (message.role === "system") return Math.ceil(message.content.length / charactersPerToken)
   let characters = 0
   let files = 0

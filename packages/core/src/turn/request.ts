@@ -2,7 +2,7 @@
  * Prepares one model request: resolves the model, materializes the tools, assembles the system message and the context.
  */
 import * as Effect from "effect/Effect"
-import { type ConversationState, deriveContext, type HarnessError, type Session } from "../harness/index.ts"
+import { type ConversationState, contextOf, type HarnessError, type Session } from "../harness/index.ts"
 import type { Message, Model, ModelError, ModelRequest } from "../model/index.ts"
 import type { Materialization } from "../tool/index.ts"
 import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
@@ -28,14 +28,14 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   input: GenerationInput
 ): Effect.fn.Return<PreparedRequest | EndedByHook, ModelError | HarnessError> {
   yield* session.scheduler.released
-  const { transcript } = yield* session.materialized(state)
+  const transcript = yield* session.transcript(state)
   const { config } = state.rewindable
   const agent = yield* options.agent?.(config.agent) ?? Effect.succeed(anyAgent)
   const model = yield* options.models.resolve(config.model ?? agent.model ?? null)
   const enabled = { ...agent.enabled, ...Object.fromEntries(input.added.map((name) => [name, true])) }
   const materialization = yield* options.tools.materialize({ enabled, denied: agent.denied })
   const system = yield* systemText(session, options, state, taskID, agent.prompt)
-  const messages: Array<Message> = [...deriveContext(transcript)]
+  const messages: Array<Message> = [...contextOf(transcript)]
   if (system !== "") messages.unshift({ role: "system", content: system })
   const request: ModelRequest = {
     messages,
