@@ -51,6 +51,8 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
             return outcomes.shift() ?? { type: "expired" }
           })) as Context["interactions"]["request"]
       },
+      provide: () => Effect.void,
+      session: { folder: () => Effect.succeed("/work/files") },
       tool: { transform: () => Effect.die("not used"), reload: Effect.void, list: Effect.succeed([]) }
     }
     const boot = session(context) as Effect.Effect<void, never, Scope.Scope>

@@ -2,9 +2,11 @@
  * Permissions as others see them: the rules in the settings, and the question that a person is asked.
  */
 import { type JsonObject, type JsonValue } from "@bezel/core/json"
-import { Interaction } from "@bezel/core/service"
+import { Interaction, LocalService, RemoteService } from "@bezel/core/service"
 import { SettingsKey } from "@bezel/core/settings"
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 
 export type Verdict = typeof Verdict.Type
 export const Verdict = Schema.Literals(["allow", "ask", "deny"])
@@ -76,19 +78,22 @@ export const ApprovalRequest = Schema.Struct({
   subjects: Schema.Array(Schema.String),
   /** Why it is asked, one sentence each. */
   reasons: Schema.Array(Schema.String),
-  /** The rules that `session` would grant for the rest of this session; empty: only once is possible. */
+  /** The rules that `session` and `project` would grant; empty: only once is possible. */
   grants: Schema.Array(Schema.String)
 })
 export type ApprovalRequest = typeof ApprovalRequest.Type
 
-/** `message` is told to the model with a `deny`: what to do instead. */
+/**
+ * `session` is for the rest of this session, `project` for every session of this location from now on. `message` is told to
+ * the model with a `deny`: what to do instead.
+ */
 export const ApprovalResponse = Schema.Struct({
-  decision: Schema.Literals(["once", "session", "deny"]),
+  decision: Schema.Literals(["once", "session", "project", "deny"]),
   message: Schema.optionalKey(Schema.String)
 })
 export type ApprovalResponse = typeof ApprovalResponse.Type
 
-/** May this call run? Only `once` and `session` are a yes. */
+/** May this call run? Everything but `deny` is a yes. */
 export const Approval = Interaction.make("bezel.approval")({
   request: ApprovalRequest,
   response: ApprovalResponse,
@@ -102,6 +107,49 @@ export const PermissionOptions = Schema.Struct({
   yes: Schema.optionalKey(Schema.Boolean),
   /** Rules, as in `bash(git status*)`, `write(src/**)`, `write`: see `parseRule`. */
   allow: Schema.optionalKey(Schema.Array(Schema.String)),
-  deny: Schema.optionalKey(Schema.Array(Schema.String))
+  deny: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Where grants for projects are kept; default: the state folder of this user. */
+  stateDirectory: Schema.optionalKey(Schema.String)
 })
 export type PermissionOptions = typeof PermissionOptions.Type
+
+/** What takes permissions away from a conversation, beside the rules of its location. */
+export interface Narrowing {
+  /** The agent whose it is. */
+  readonly name: string
+  /** Here too `deny` wins; what an `allow` says only lifts an `ask` of the same rules. */
+  readonly rules: PermissionRules
+  /** Whatever may change files is denied, commands that are not known to only read included. */
+  readonly readOnly: boolean
+}
+
+/** The gate over tools, for plugins that have a say in it. A say is only ever a restriction. */
+export interface PermissionGateShape {
+  /** Tools that the rules deny whatever they are called with. */
+  readonly denied: ReadonlyArray<string>
+  /** Asks the source before each call, until the scope ends. A source that fails blocks the call. */
+  readonly narrow: (source: NarrowingSource) => Effect.Effect<void, never, Scope.Scope>
+}
+
+export type NarrowingSource = (
+  conversation: { readonly sessionID: string; readonly conversationID: string }
+) => Effect.Effect<ReadonlyArray<Narrowing>, { readonly message: string }>
+
+export const PermissionGate: LocalService<PermissionGateShape> = LocalService.make("bezel.permissions.gate")
+
+export class ProjectGrantsError extends Schema.TaggedError<ProjectGrantsError>()("ProjectGrantsError", {
+  message: Schema.String
+}) {}
+
+/** What people have allowed for this location for good, to be shown and taken back. */
+export class ProjectPermissions extends RemoteService.make("bezel.permissions")({
+  methods: {
+    /** The rules, oldest first, and the file that keeps them. */
+    list: {
+      success: Schema.Struct({ rules: Schema.Array(Schema.String), file: Schema.String }),
+      error: ProjectGrantsError
+    },
+    /** From the next call on it is asked again. A rule that is not there is no error. */
+    remove: { payload: Schema.Struct({ rule: Schema.String }), error: ProjectGrantsError }
+  }
+}) {}

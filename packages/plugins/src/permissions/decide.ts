@@ -110,6 +110,7 @@ const pointsOutside = (word: string, set: RuleSet, probe: PathProbe): boolean =>
   if (/^\/dev\/(null|stdin|stdout|stderr|tty|zero|full|fd)(\/|$)/.test(file)) return false
   if (known.startsWith("~") && !/^~(\/|$)/.test(known)) return true
   if (isInside(set.location, file) && isInside(set.location, probe.real(file))) return false
+  if (set.readable?.some((folder) => isInside(folder, file) && isInside(folder, probe.real(file))) === true) return false
   if (!known.startsWith("/")) return true
   // Not every text that begins with a slash is a path: `/api/v1`, an awk pattern.
   const folder = isCut ? file : path.dirname(file)
@@ -242,6 +243,22 @@ export const decide = (
     ),
     grants: grants.includes(null) ? [] : unique(grants.flatMap((grant) => grant === null ? [] : [grant]))
   }
+}
+
+/** The stricter of decisions about one call. What would be granted is what all that ask need. */
+export const strictest = (decisions: ReadonlyArray<Decision>): Decision => {
+  for (const verdict of ["deny", "ask"] as const) {
+    const those = decisions.filter((decision) => decision.verdict === verdict)
+    if (those.length === 0) continue
+    return {
+      verdict,
+      reasons: unique(those.flatMap((decision) => decision.reasons)),
+      grants: those.some((decision) => decision.grants.length === 0)
+        ? []
+        : unique(those.flatMap((decision) => decision.grants))
+    }
+  }
+  return { verdict: "allow", reasons: [], grants: [] }
 }
 
 const unique = (texts: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(texts)]

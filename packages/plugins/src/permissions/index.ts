@@ -1,11 +1,13 @@
 /** Permissions: rules for tools, and the question to a person where no rule decides. */
 export * from "./contract.ts"
-export { decide, type Decision, type PathProbe } from "./decide.ts"
+export { decide, type Decision, type PathProbe, strictest } from "./decide.ts"
 export { fileProbe } from "./probe.ts"
+export { mayChange } from "./read-only.ts"
 export {
   compileRules,
   deniedTools,
   formatRule,
+  deniedAccesses,
   judge,
   type Judgement,
   parseRule,

@@ -3,11 +3,12 @@
  *
  * Among the patterns that match, `deny` wins, then the longest; of two as long, one from the command line, then the one of the
  * access itself (rules for `write` hold for `edit` too), then `ask`. Without a rule that matches, `*` (rules for every access)
- * is looked at, and without that one the default holds: `read`, `search` and `list` inside the location are allowed, as are
+ * is looked at, and without that one the default holds: `read`, `search` and `list` inside the location (and of the session's
+ * own files, where what did not fit a result is kept) are allowed, as are
  * `question`, which asks by itself, and `subagent`, whose calls are each judged by themselves; everything else asks.
  */
 import * as Result from "effect/Result"
-import type { PermissionRules, Verdict } from "./contract.ts"
+import type { Narrowing, PermissionRules, Verdict } from "./contract.ts"
 import { isInside, matchesPath, type PathPattern, pathPattern } from "./paths.ts"
 import { matches, mayMatch, type TextPattern, textPattern, unknown } from "./pattern.ts"
 
@@ -15,7 +16,7 @@ export interface Rule {
   readonly access: string
   readonly pattern: string
   readonly verdict: Verdict
-  readonly origin: "settings" | "command line" | "session"
+  readonly origin: "settings" | "command line" | "session" | "project" | `the agent ${string}`
   readonly text: TextPattern
   readonly path: PathPattern
 }
@@ -24,6 +25,8 @@ export interface RuleSet {
   readonly rules: ReadonlyArray<Rule>
   readonly location: string
   readonly home: string
+  /** Folders outside the location that may be read without a rule: the session's own files. */
+  readonly readable?: ReadonlyArray<string>
 }
 
 /** Accesses whose subjects are absolute paths. */
@@ -92,15 +95,30 @@ export const compileRules = (
   return Result.succeed({ rules, location: options.location, home: options.home })
 }
 
-/** The same rules and what a person granted for the session; texts that are no rules are left out. */
-export const withGrants = (set: RuleSet, grants: ReadonlyArray<string>): RuleSet => ({
+/** The same rules and what a person granted; texts that are no rules are left out. */
+export const withGrants = (
+  set: RuleSet,
+  grants: ReadonlyArray<string>,
+  origin: "session" | "project" = "session"
+): RuleSet => ({
   ...set,
   rules: [
     ...set.rules,
     ...grants.flatMap((text) => {
       const parsed = parseRule(text)
-      return Result.isSuccess(parsed) ? [makeRule(parsed.success, "allow", "session", set)] : []
+      return Result.isSuccess(parsed) ? [makeRule(parsed.success, "allow", origin, set)] : []
     })
+  ]
+})
+
+/** The rules of a narrowing as a set of its own, in which whatever they do not speak of is allowed. */
+export const narrowingRules = (narrowing: Narrowing, place: Pick<RuleSet, "location" | "home">): RuleSet => ({
+  ...place,
+  rules: [
+    ...flatten(narrowing.rules).map(({ verdict, ...text }) =>
+      makeRule(text, verdict, `the agent ${narrowing.name}`, place)
+    ),
+    makeRule({ access: "*", pattern: "*" }, "allow", `the agent ${narrowing.name}`, place)
   ]
 })
 
@@ -149,7 +167,7 @@ const sectionsOf = (access: string): ReadonlyArray<string> => access === "edit" 
 
 const rank = (rule: Rule, access: string): ReadonlyArray<number> => [
   // A person who was asked has seen the very thing, so the answer stands above any rule that asks.
-  rule.origin === "session" ? 1 : 0,
+  rule.origin === "session" || rule.origin === "project" ? 1 : 0,
   rule.pattern.trim().length,
   rule.origin === "command line" ? 1 : 0,
   rule.access === access ? 1 : 0,
@@ -197,6 +215,7 @@ export const judge = (set: RuleSet, subject: Subject): Judgement => {
     }
   }
   const isAllowed = allowedAnyway.has(subject.access) ||
-    (allowedInside.has(subject.access) && !subject.value.includes(unknown) && isInside(set.location, subject.value))
+    (allowedInside.has(subject.access) && !subject.value.includes(unknown) &&
+      [set.location, ...set.readable ?? []].some((folder) => isInside(folder, subject.value)))
   return { verdict: isAllowed ? "allow" : "ask", rule: null, uncertain: false }
 }

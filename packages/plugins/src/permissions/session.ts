@@ -1,5 +1,5 @@
 /**
- * The gate before every tool call: rules first, then a person.
+ * The gate before every tool call: rules first, those that narrow this conversation with them, then a person.
  *
  *     decide ─ deny ──────────────────────────────▶ blocked (denied_by_rule)
  *        │ ─ allow ───────────────────────────────▶ runs
@@ -8,12 +8,14 @@
  *                            answered (remembered) · declined · expired · unattended (not remembered)
  *
  * A `deny` is looked at each time, so neither a remembered answer nor a grant beats it. What a person grants for a session is
- * kept in this plugin's namespace, which no client sees and no other session has. Questions of one session are asked one at a
- * time: an answer for the session settles those that wait behind it.
+ * kept in this plugin's namespace, which no client sees and no other session has; what is granted for the project is kept in
+ * the state folder. Questions of one session are asked one at a time: an answer for the session settles those that wait behind
+ * it. What narrows a conversation is judged by itself and the stricter verdict holds, so it never allows anything.
  */
 import type { BeforeToolApi, BeforeToolDecision, HookToolCall, Namespace } from "@bezel/core/harness"
 import type { SessionContext } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
+import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -21,10 +23,21 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
 import * as os from "node:os"
-import { Approval, type ApprovalResponse, PermissionOptions, PermissionsKey } from "./contract.ts"
-import { decide, type Decision } from "./decide.ts"
+import {
+  Approval,
+  type ApprovalResponse,
+  type Narrowing,
+  type NarrowingSource,
+  PermissionGate,
+  PermissionOptions,
+  PermissionsKey,
+  ProjectPermissions
+} from "./contract.ts"
+import { decide, type Decision, strictest } from "./decide.ts"
 import { fileProbe } from "./probe.ts"
-import { compileRules, deniedAccesses, withGrants } from "./rules.ts"
+import { makeProjectGrants, type ProjectGrants } from "./project-grants.ts"
+import { mayChange } from "./read-only.ts"
+import { compileRules, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
 import { declined, deniedByRule, expired, unattended } from "./texts.ts"
 
 /** The plugin's options are not what it takes. */
@@ -39,8 +52,11 @@ const Memo = Schema.Struct({ allowed: Schema.Boolean, message: Schema.NullOr(Sch
 
 type Context = Pick<
   SessionContext,
-  "options" | "location" | "settings" | "namespace" | "hooks" | "tool"
-> & { readonly interactions: Pick<SessionContext["interactions"], "request"> }
+  "options" | "location" | "settings" | "namespace" | "hooks" | "tool" | "provide"
+> & {
+  readonly interactions: Pick<SessionContext["interactions"], "request">
+  readonly session: Pick<SessionContext["session"], "folder">
+}
 
 const optionsOf = (value: unknown) =>
   Effect.mapError(
@@ -89,10 +105,36 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
   const inTurn = makeTurns()
   const namespace = yield* ctx.namespace("permissions", { session: { grants: [] } })
 
-  const decideNow = Effect.fnUntraced(function*(call: HookToolCall, api: BeforeToolApi) {
+  const stateDirectory = options.stateDirectory ??
+    (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.state)), AppPaths.layer))
+  const project = makeProjectGrants(stateDirectory, ctx.location.directory)
+  const sources = new Set<NarrowingSource>()
+
+  /** What is granted, the session's own files included. Nothing of it is looked up for what the rules settle. */
+  const granted = Effect.fnUntraced(function*(set: RuleSet, api: BeforeToolApi) {
     const state = Schema.decodeUnknownOption(Grants)(yield* namespace.get(api.conversationID))
     const grants = Option.isSome(state) ? state.value.grants : []
-    return decide(withGrants(rules, grants), call.permission, { yes: options.yes === true, probe: fileProbe })
+    const folder = yield* Effect.option(ctx.session.folder(api.sessionID))
+    return {
+      ...withGrants(withGrants(set, yield* project.list, "project"), grants),
+      ...(Option.isSome(folder) ? { readable: [fileProbe.real(folder.value)] } : {})
+    }
+  })
+
+  const decideBy = Effect.fnUntraced(function*(set: RuleSet, call: HookToolCall, api: BeforeToolApi) {
+    const how = { yes: options.yes === true, probe: fileProbe }
+    const decision = decide(set, call.permission, how)
+    return decision.verdict === "ask" ? decide(yield* granted(set, api), call.permission, how) : decision
+  })
+
+  const decideNow = Effect.fnUntraced(function*(call: HookToolCall, api: BeforeToolApi) {
+    const decisions = [yield* decideBy(rules, call, api)]
+    for (const source of sources) {
+      for (const narrowing of yield* source({ sessionID: api.sessionID, conversationID: api.conversationID })) {
+        decisions.push(onlyReading(narrowing, call), yield* decideBy(narrowingRules(narrowing, rules), call, api))
+      }
+    }
+    return strictest(decisions)
   })
 
   const ask = Effect.fnUntraced(function*(call: HookToolCall, api: BeforeToolApi, decision: Decision) {
@@ -109,7 +151,7 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     }, { sessionID: api.sessionID })
     switch (outcome.type) {
       case "answered":
-        return yield* answered(namespace, call, api, decision, outcome.response)
+        return yield* answered({ namespace, project }, call, api, decision, outcome.response)
       case "declined":
         return declined(undefined)
       case "expired":
@@ -145,6 +187,18 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
   yield* ctx.hooks(namespace, "tool", { beforeTool: gate }, { gate: true })
 
   const hidden = deniedAccesses(rules.rules)
+  yield* ctx.provide(PermissionGate, {
+    denied: hidden,
+    narrow: (source) =>
+      Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => sources.add(source)),
+        () => Effect.sync(() => sources.delete(source))
+      ))
+  })
+  yield* ctx.provide(ProjectPermissions, {
+    list: () => Effect.map(project.list, (rules) => ({ rules, file: project.file })),
+    remove: ({ rule }) => project.remove(rule)
+  })
   if (hidden.length > 0) {
     yield* ctx.tool.transform((draft) => {
       for (const name of hidden) draft.remove(name)
@@ -152,16 +206,27 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
   }
 })
 
+const onlyReading = (narrowing: Narrowing, call: HookToolCall): Decision => {
+  const changes = narrowing.readOnly ? mayChange(call.permission) : []
+  return changes.length === 0
+    ? { verdict: "allow", reasons: [], grants: [] }
+    : { verdict: "deny", reasons: changes.map((what) => `the agent ${narrowing.name} only reads, and ${what}`), grants: [] }
+}
+
 /** Keeps an answer: the grant first, so that a crash in between asks nobody again. */
 const answered = (
-  namespace: Namespace,
+  { namespace, project }: { readonly namespace: Namespace; readonly project: ProjectGrants },
   call: HookToolCall,
   api: BeforeToolApi,
   decision: Decision,
   response: ApprovalResponse
 ): Effect.Effect<BeforeToolDecision | undefined, { readonly message: string }> =>
   Effect.gen(function*() {
-    if (response.decision === "session" && decision.grants.length > 0) {
+    const inProject = response.decision === "project" && decision.grants.length > 0 &&
+      (yield* Effect.match(project.add(decision.grants), { onSuccess: () => true, onFailure: () => false }))
+    const inSession = response.decision === "session" || (response.decision === "project" && !inProject)
+    // What could not be kept for the project holds for as long as this session at least.
+    if (inSession && decision.grants.length > 0) {
       yield* namespace.update(api.conversationID, (draft) => {
         const grants = Array.isArray(draft.grants) ? draft.grants as ReadonlyArray<JsonValue> : []
         draft.grants = [...grants, ...decision.grants.filter((grant) => !grants.includes(grant))]

@@ -1,12 +1,12 @@
 /**
- * The approval dialog: asks the person at the terminal whether a call may run.
+ * The approval dialog: asks the person at the terminal whether a call may run; `/permissions` shows what is always allowed.
  *
  * What is asked about is shown in full and as it is, hidden characters included. Dismissing the dialog is a no, and so is
- * anything that is not one of the two ways of saying yes.
+ * anything that is not one of the ways of saying yes.
  */
 import { type Block, span, text, type TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
-import { Approval, type ApprovalRequest, type ApprovalResponse } from "./contract.ts"
+import { Approval, type ApprovalRequest, type ApprovalResponse, ProjectPermissions } from "./contract.ts"
 
 const maxSubjects = 20
 
@@ -34,7 +34,9 @@ export const tui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
         { value: "once", label: "Allow once" }
       ]
       if (request.grants.length > 0) {
-        choices.push({ value: "session", label: "Allow for this session", description: request.grants.join(", ") })
+        const description = request.grants.join(", ")
+      choices.push({ value: "session", label: "Allow for this session", description })
+      choices.push({ value: "project", label: "Always allow in this project", description })
       }
       choices.push({ value: "deny", label: "No", description: "and tell the model what to do instead" })
       const decision = yield* ctx.ui.select({
@@ -47,4 +49,23 @@ export const tui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
       const message = yield* ctx.ui.input({ title: "What should it do instead?", placeholder: "enter to just say no" })
       return message === null || message.trim() === "" ? { decision } : { decision, message: message.trim() }
     }))
+
+  const permissions = yield* ctx.use(ProjectPermissions)
+  yield* ctx.commands.register("permissions.show", {
+    slash: "permissions",
+    description: "Show what is always allowed in this project, and take it back",
+    run: () =>
+      Effect.gen(function*() {
+        const { file, rules } = yield* permissions.list()
+        if (rules.length === 0) return yield* ctx.ui.notify("Nothing is always allowed in this project.")
+        const rule = yield* ctx.ui.select({
+          title: "Always allowed in this project",
+          body: [text(span(`Choose one to take it back. Kept in ${file}.`, { color: "muted" }), { indent: 2 })],
+          options: rules.map((value) => ({ value, label: value }))
+        })
+        if (rule === null || !(yield* ctx.ui.confirm({ title: `Ask about ${rule} again?` }))) return
+        yield* permissions.remove({ rule })
+        yield* ctx.ui.notify(`${rule} is asked about again.`)
+      })
+  })
 })
