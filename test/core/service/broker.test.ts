@@ -31,8 +31,14 @@ describe("a session that works for another one", () => {
       const other = yield* client(broker, "other", "stranger")
       yield* broker.relay("child", "parent")
       yield* broker.relay("deep", "child")
-      const asking = yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "deep" }), { startImmediately: true })
-      expect([top, own, other].map(({ offers }) => offers.map(({ session }) => session))).toEqual([["deep"], ["deep"], []])
+      const asking = yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "deep" }), {
+        startImmediately: true
+      })
+      expect([top, own, other].map(({ offers }) => offers.map(({ session }) => session))).toEqual([
+        ["deep"],
+        ["deep"],
+        []
+      ])
       expect(yield* broker.open("parent")).toHaveLength(1)
       expect(yield* broker.open("stranger")).toHaveLength(0)
       yield* top.seat.answer(top.offers[0]?.id ?? "", { type: "answered", response: "yes" })
@@ -43,13 +49,17 @@ describe("a session that works for another one", () => {
   it.effect("is denied where the other is, also what it has asked before, unless it has a policy of its own", () =>
     Effect.gen(function*() {
       const broker = yield* InteractionBroker.make
-      const early = yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "child" }), { startImmediately: true })
+      const early = yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "child" }), {
+        startImmediately: true
+      })
       yield* broker.relay("child", "parent")
       yield* broker.unattended("parent", "deny")
       expect(yield* Fiber.join(early)).toEqual({ type: "unattended" })
       expect(yield* broker.request(Ask, "?", { sessionID: "child" })).toEqual({ type: "unattended" })
       yield* broker.unattended("child", "wait")
-      const waiting = yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "child" }), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "child" }), {
+        startImmediately: true
+      })
       expect(yield* broker.open("child")).toHaveLength(1)
       yield* broker.unattended("child", null)
       expect(yield* Fiber.join(waiting)).toEqual({ type: "unattended" })

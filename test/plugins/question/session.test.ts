@@ -34,9 +34,14 @@ const world = (
 ) =>
   Effect.gen(function*() {
     const model = scriptedModel(script)
-    const host = yield* testSessionHost([...given.extra ?? [], Plugin.define({ id: "bezel.question", session: question })], {
+    const host = yield* testSessionHost([
+      ...given.extra ?? [],
+      Plugin.define({ id: "bezel.question", session: question })
+    ], {
       model,
-      entries: { "bezel.question": { required: true, ...(given.options === undefined ? {} : { options: { ...given.options } }) } },
+      entries: {
+        "bezel.question": { required: true, ...(given.options === undefined ? {} : { options: { ...given.options } }) }
+      },
       ...(given.sessions === undefined ? {} : { sessions: given.sessions }),
       ...(given.directory === undefined ? {} : { directory: given.directory })
     })
@@ -101,8 +106,11 @@ describe("the question tool", () => {
 
   it.live("takes an answer in the person's own words, with options and without", () =>
     Effect.gen(function*() {
-      const { host, id, results } = yield* world([[call("question", colours)], [call("question", { question: "Name?" })], "done"])
-      yield* person(host, id, ({ question }) => Effect.succeed({ outcome: "custom", answer: `${question} blue` }))
+      const { host, id, results } = yield* world([[call("question", colours)], [
+        call("question", { question: "Name?" })
+      ], "done"])
+      yield* person(host, id, ({ question }) =>
+        Effect.succeed({ outcome: "custom", answer: `${question} blue` }))
       yield* host.ask(id, "go")
       expect(results()).toMatchObject([{ isFailure: false, result: "The user answered: Name? blue" }])
       expect((yield* finished(host, id)).map((data) => Reflect.get(Object(data), "details"))).toMatchObject([
@@ -173,7 +181,10 @@ describe("the question tool", () => {
 
   it.live("asks one question at a time, also when the model calls it twice at once", () =>
     Effect.gen(function*() {
-      const { host, id } = yield* world([[call("question", { question: "A?" }), call("question", { question: "B?" })], "done"])
+      const { host, id } = yield* world([
+        [call("question", { question: "A?" }), call("question", { question: "B?" })],
+        "done"
+      ])
       let open = 0
       let most = 0
       yield* person(host, id, () =>
@@ -189,7 +200,9 @@ describe("the question tool", () => {
 
   it.live("tells the model what is wrong with a question that is none", () =>
     Effect.gen(function*() {
-      const { host, id, results } = yield* world([[call("question", { question: "", options: [3] })], "done"], { unattended: "deny" })
+      const { host, id, results } = yield* world([[call("question", { question: "", options: [3] })], "done"], {
+        unattended: "deny"
+      })
       yield* host.ask(id, "go")
       expect(results()).toMatchObject([{ isFailure: true, result: expect.stringContaining("question") }])
     }).pipe(Effect.scoped))

@@ -136,8 +136,9 @@ const detailsOf = (data: unknown) => Schema.decodeUnknownSync(SubagentDetails)(R
 const children = (host: TestSessionHost, parentID: string) =>
   Effect.map(host.session.list({ parentID }), ({ sessions }) => sessions)
 
-const resultsIn = (request: { readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> } | undefined) =>
-  request?.messages.findLast((message) => message.role === "tool")?.content
+const resultsIn = (
+  request: { readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> } | undefined
+) => request?.messages.findLast((message) => message.role === "tool")?.content
 
 const task = (prompt: string, more: { readonly agent?: string } = {}, id?: string) =>
   call("subagent", { description: `do ${prompt}`, prompt, ...more }, id)
@@ -176,13 +177,20 @@ describe("a sub-agent", () => {
   it.live("uses its parent's model, or that of the agent it is told to be", () =>
     Effect.gen(function*() {
       const { host, id, model } = yield* world(
-        { go: [[task("a"), task("b", { agent: "review" }), task("c", { agent: "nobody" })], "end"], a: ["A"], b: ["B"] },
+        {
+          go: [[task("a"), task("b", { agent: "review" }), task("c", { agent: "nobody" })], "end"],
+          a: ["A"],
+          b: ["B"]
+        },
         { agents: { review: { model: "test/other" } } }
       )
       yield* host.session.configure(id, { model: { provider: "test", model: "mine" } })
       yield* host.ask(id, "go")
       const made = yield* children(host, id)
-      expect(made.map((child) => [child.agent, child.model?.model]).sort()).toEqual([[null, "mine"], ["review", "other"]])
+      expect(made.map((child) => [child.agent, child.model?.model]).sort()).toEqual([[null, "mine"], [
+        "review",
+        "other"
+      ]])
       expect(resultsIn(model.requests.at(-1))).toMatchObject([
         { result: "A" },
         { result: "B" },
@@ -226,7 +234,10 @@ describe("a sub-agent", () => {
     Effect.gen(function*() {
       const { host, id } = yield* world({
         go: [[task("1")], "top"],
-        1: [[task("2"), finish("tool-calls", { input: 1_000, output: 100 })], [say("one"), finish("stop", { input: 2_000, output: 200 })]],
+        1: [[task("2"), finish("tool-calls", { input: 1_000, output: 100 })], [
+          say("one"),
+          finish("stop", { input: 2_000, output: 200 })
+        ]],
         2: [[say("two"), finish("stop", { input: 4_000, output: 400 })]]
       }, { cost: true })
       yield* host.ask(id, "go")
@@ -361,7 +372,11 @@ describe("after a crash", () => {
       const id = yield* crashing(Effect.gen(function*() {
         const working = yield* Deferred.make<void>()
         const first = yield* world(
-          { go: [[task("long")]], long: [[call("subagent", { description: "d", prompt: "deep" })]], deep: [[started(working), run(Effect.never)]] },
+          {
+            go: [[task("long")]],
+            long: [[call("subagent", { description: "d", prompt: "deep" })]],
+            deep: [[started(working), run(Effect.never)]]
+          },
           { sessions, directory: place }
         )
         yield* first.host.session.prompt({ sessionID: first.id, prompt: { text: "go" } })

@@ -83,9 +83,11 @@ const isAnswer = (request: QuestionRequest, response: QuestionResponse): boolean
   response.outcome === "custom" || Object.hasOwn(request.options, response.index)
 
 const withoutAnswer: { readonly [code in ToolResultCode]: string } = {
-  declined: "The user was asked and would not answer. Do not ask the same again; go on with what you know, or stop here.",
+  declined:
+    "The user was asked and would not answer. Do not ask the same again; go on with what you know, or stop here.",
   expired: "The user was asked and did not answer in time. Go on with what you know; it can be asked again later.",
-  unattended: "Nobody is here to answer, so the question was not asked. Go on with what you know, and say in your answer " +
+  unattended:
+    "Nobody is here to answer, so the question was not asked. Go on with what you know, and say in your answer " +
     "what you would have asked."
 }
 
@@ -109,7 +111,8 @@ const result = (request: QuestionRequest, ended: QuestionResponse | ToolResultCo
 /** The tool over whatever asks. */
 const questionTool = (ctx: Context, options: QuestionOptions) =>
   tool({
-    description: "Asks the user a question and waits for the answer: one of the given options, or their own words. For what " +
+    description:
+      "Asks the user a question and waits for the answer: one of the given options, or their own words. For what " +
       "you cannot find out yourself and should not guess. Ask one thing at a time.",
     input: Input,
     replay: "safe",

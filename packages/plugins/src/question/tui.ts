@@ -2,7 +2,16 @@
  * The question in the terminal: a dialog with the options and a field for one's own words, and how a question looks in the
  * transcript. Written against arguments and details as strict JSON of unknown shape: a model sends what it likes.
  */
-import { type Block, outputTail, type Span, span, text, type ToolCallView, type ToolRenderer, type TuiContext } from "@bezel/tui"
+import {
+  type Block,
+  outputTail,
+  type Span,
+  span,
+  text,
+  type ToolCallView,
+  type ToolRenderer,
+  type TuiContext
+} from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"

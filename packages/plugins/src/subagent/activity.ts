@@ -121,10 +121,13 @@ export const sumsOf = (conversation: Conversation): Effect.Effect<Sums, HarnessE
       const result = Schema.decodeUnknownOption(Result)(data)
       if (Option.isNone(result)) continue
       unattended ||= result.value.code === "unattended"
-      usage = addUsage(usage, Option.match(detailsOf(result.value.name, result.value.details), {
-        onNone: () => noUsage,
-        onSome: (details) => details.usage
-      }))
+      usage = addUsage(
+        usage,
+        Option.match(detailsOf(result.value.name, result.value.details), {
+          onNone: () => noUsage,
+          onSome: (details) => details.usage
+        })
+      )
     }
     return { calls: entries.length, usage, unattended }
   })

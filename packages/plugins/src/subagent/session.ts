@@ -34,15 +34,19 @@ const defaultMaxDepth = 3
 const Input = Schema.Struct({
   description: Schema.NonEmptyString.annotate({ description: "The task in a few words, for the user." }),
   prompt: Schema.NonEmptyString.annotate({
-    description: "The task in full. The sub-agent knows nothing of this conversation: say what it needs to know and what " +
+    description:
+      "The task in full. The sub-agent knows nothing of this conversation: say what it needs to know and what " +
       "it should answer."
   }),
-  agent: Schema.optionalKey(Schema.NonEmptyString.annotate({ description: "Name of the agent to use; default: one like you." }))
+  agent: Schema.optionalKey(
+    Schema.NonEmptyString.annotate({ description: "Name of the agent to use; default: one like you." })
+  )
 })
 type Input = typeof Input.Type
 
 /** Told to every session that works for another one. */
-const instructions = "You are a sub-agent: another agent gave you this task, and your last message is all that it sees of your " +
+const instructions =
+  "You are a sub-agent: another agent gave you this task, and your last message is all that it sees of your " +
   "work. Do the task to its end, then answer with everything it needs to know, and with what you could not do."
 
 /** The sessions that are open in this location, by id. */
@@ -76,10 +80,15 @@ const agentOf = (agents: { readonly [name: string]: AgentSettings }, name: strin
   )
 }
 
-const modelOf = (agent: AgentSettings | null, config: ConversationConfig | null): Effect.Effect<ModelRef | null, ToolFailure> => {
+const modelOf = (
+  agent: AgentSettings | null,
+  config: ConversationConfig | null
+): Effect.Effect<ModelRef | null, ToolFailure> => {
   if (agent?.model === undefined) return Effect.succeed(config?.model ?? null)
   const model = parseModelRef(agent.model)
-  return "error" in model ? Effect.fail(new ToolFailure({ message: `The agent's model: ${model.error}.` })) : Effect.succeed(model)
+  return "error" in model
+    ? Effect.fail(new ToolFailure({ message: `The agent's model: ${model.error}.` }))
+    : Effect.succeed(model)
 }
 
 /** Fails where one more sub-agent would be too deep. */
@@ -195,7 +204,8 @@ export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
     draft.set(
       "subagent",
       tool({
-        description: "Hands a task to a sub-agent, which works in a session of its own with the same tools and a fresh " +
+        description:
+          "Hands a task to a sub-agent, which works in a session of its own with the same tools and a fresh " +
           "context, and gives its answer. For work that would fill this conversation with what it need not know, and for " +
           `independent tasks side by side: call it several times at once.${listed(ctx.settings.get(AgentsSetting))}`,
         input: Input,

@@ -2,7 +2,16 @@
  * A sub-agent's call in the terminal: what it was asked and what it does, and, once it has answered, what that took. Written
  * against strict JSON of unknown shape: a model sends what it likes.
  */
-import { type Block, outputTail, type Span, span, text, type ToolCallView, type ToolRenderer, type TuiContext } from "@bezel/tui"
+import {
+  type Block,
+  outputTail,
+  type Span,
+  span,
+  text,
+  type ToolCallView,
+  type ToolRenderer,
+  type TuiContext
+} from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
