@@ -26,7 +26,8 @@ export async function runProcess(
   effect: Effect.Effect<number, unknown>,
   options: ProcessOptions = {}
 ): Promise<number> {
-  const fiber = Effect.runFork(effect)
+  // Nobody exports spans yet, so none are made; each would cost a stack trace.
+  const fiber = Effect.runFork(Effect.withTracerEnabled(effect, false))
   // A fiber that waits for another holds nothing that Node would stay alive for.
   const alive = setInterval(() => {}, 2 ** 30)
   let ending: number | null = null

@@ -4,7 +4,8 @@
  * Nothing here reads the environment or connects: it is given both, and makes `Provider` values. A built-in provider
  * without a key is there too, not ready, with a reason that says what to set.
  */
-import type { ModelInfo, Provider } from "@bezel/core/model"
+import type { Model, ModelInfo, Provider } from "@bezel/core/model"
+import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import {
   anthropicPackage,
@@ -137,8 +138,20 @@ const toProvider = (base: Base, own: ProviderOptions | undefined): Provider => {
     models: Object.entries(base.models).map(([id, known]) => toInfo(base.id, id, known)),
     openEnded: base.openEnded,
     availability: problem === null ? { ready: true } : { ready: false, reason: problem },
-    open: (model) => openModel(connection, toInfo(base.id, model, base.models[model] ?? base.unknown))
+    open: openedOnce((model) => openModel(connection, toInfo(base.id, model, base.models[model] ?? base.unknown)))
   }
+}
+
+/** Every request resolves its model anew; the package's model, with the schemas that it builds, is made once. */
+const openedOnce = (open: Provider["open"]): Provider["open"] => {
+  const opened = new Map<string, Model>()
+  return (id) =>
+    Effect.suspend(() => {
+      const known = opened.get(id)
+      return known === undefined
+        ? Effect.tap(open(id), (model) => Effect.sync(() => opened.set(id, model)))
+        : Effect.succeed(known)
+    })
 }
 
 /** A place of one's own, or headers of one's own, may do without a key. */
