@@ -283,7 +283,7 @@ export const calls = (transport: TransportUnderTest) => {
       const host = yield* makeHost(transport)
       yield* provideModels(host.directory)
       const good = yield* host.client
-      const bad = yield* transport.connect(host.endpoint)
+      const bad = yield* host.raw
       yield* bad.send("{ not json")
       yield* bad.closed
       expect(yield* (yield* good.use(Models)).count()).toBe(2)
@@ -295,7 +295,7 @@ export const calls = (transport: TransportUnderTest) => {
       const host = yield* makeHost(transport)
       yield* provideModels(host.directory)
       const answers: Array<string> = []
-      const raw = yield* transport.connect(host.endpoint)
+      const raw = yield* host.raw
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
       const send = (id: string, tag: string, payload: unknown) =>
         raw.send(JSON.stringify({ _tag: "Request", id, tag, payload, headers: [] }))

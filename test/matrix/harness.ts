@@ -4,21 +4,51 @@
  */
 import {
   Connection,
+  connectUnix,
   type ConnectionOptions,
   type ConnectionShape,
   type EndpointOptions,
   type EndpointShape,
+  listenUnix,
+  loopback,
   type Transport
 } from "@bezel/core/rpc"
-import type { Replica, ReplicaStatus } from "@bezel/core/service"
+import type { Replica, ReplicaStatus, ServiceError } from "@bezel/core/service"
 import { Effect, Option, type Scope, Stream, Tracer } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { makeServiceHost } from "../../packages/core/src/testing/service.ts"
 
 /** A way from a client to an endpoint. The matrix runs the same text over each. */
 export interface TransportUnderTest {
   readonly name: string
-  readonly connect: (endpoint: EndpointShape) => Effect.Effect<Transport, never, Scope.Scope>
+  /** Makes the endpoint reachable for the length of the scope, and gives the way to it. */
+  readonly open: (
+    endpoint: EndpointShape
+  ) => Effect.Effect<Effect.Effect<Transport, ServiceError, Scope.Scope>, never, Scope.Scope>
 }
+
+export const overLoopback: TransportUnderTest = {
+  name: "loopback",
+  open: (endpoint) => Effect.succeed(loopback(endpoint))
+}
+
+/** A real socket file in a folder of its own. */
+export const overUnixSocket: TransportUnderTest = {
+  name: "a unix socket",
+  open: (endpoint) =>
+    Effect.gen(function*() {
+      const path = join(yield* temporaryFolder, "host.sock")
+      yield* Effect.orDie(listenUnix({ path, serve: (end) => endpoint.serve(end) }))
+      return connectUnix(path)
+    })
+}
+
+export const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "bezel-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
 
 export interface Frames {
   readonly sent: Array<string>
@@ -34,12 +64,14 @@ const tapped = (transport: Transport, frames: Frames): Transport => ({
 })
 
 export const makeHost = (transport: TransportUnderTest, options?: EndpointOptions) =>
-  Effect.map(makeServiceHost(options), (host) => {
+  Effect.gen(function*() {
+    const host = yield* makeServiceHost(options)
+    const connect = yield* transport.open(host.endpoint)
     const connectWith = (overrides: Partial<ConnectionOptions> = {}) =>
       Effect.gen(function*() {
         const frames: Frames = { sent: [], received: [] }
         const connection = yield* Connection.make({
-          connect: Effect.map(transport.connect(host.endpoint), (end) => tapped(end, frames)),
+          connect: Effect.map(connect, (end) => tapped(end, frames)),
           label: "test",
           retry: { first: 0, longest: 0 },
           ...overrides
@@ -50,6 +82,8 @@ export const makeHost = (transport: TransportUnderTest, options?: EndpointOption
     return {
       ...host,
       connectWith,
+      /** A connection whose frames are the test's own. */
+      raw: Effect.orDie(connect),
       client: Effect.map(connectWith(), ({ connection }) => connection)
     }
   })
@@ -73,7 +107,8 @@ export const connected = (connection: ConnectionShape) =>
 /** Waits for something that has no stream, by letting everything else run. Fails when it does not come. */
 export const eventually = (predicate: () => boolean): Effect.Effect<void> =>
   Effect.gen(function*() {
-    for (let turn = 0; turn < 10_000; turn++) {
+    const giveUp = performance.now() + 10_000
+    for (let turn = 0; performance.now() < giveUp; turn++) {
       if (predicate()) return
       yield* Effect.yieldNow
       if (turn % 100 === 99) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))

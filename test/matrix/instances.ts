@@ -94,7 +94,7 @@ export const sessions = (transport: TransportUnderTest) => {
       const host = yield* makeHost(transport)
       yield* provideModels(host.directory, { session: "theirs", first: "of theirs" })
       const answers: Array<string> = []
-      const raw = yield* transport.connect(host.endpoint)
+      const raw = yield* host.raw
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
       const call = (id: string) =>
         raw.send(JSON.stringify({
@@ -166,7 +166,7 @@ export const sessions = (transport: TransportUnderTest) => {
           ),
         detach: (session) => Effect.sync(() => log.push(`-${session}`))
       })
-      const raw = yield* transport.connect(host.endpoint)
+      const raw = yield* host.raw
       const answers: Array<string> = []
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
       for (const session of ["slow", "quick"]) {

@@ -227,7 +227,7 @@ export const interactions = (transport: TransportUnderTest) => {
     Effect.gen(function*() {
       const host = yield* makeHost(transport)
       const frames: Array<string> = []
-      const raw = yield* transport.connect(host.endpoint)
+      const raw = yield* host.raw
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => frames.push(frame))))
       const send = (id: string, tag: string, payload: unknown) =>
         raw.send(JSON.stringify({ _tag: "Request", id, tag, payload, headers: [] }))
@@ -258,7 +258,7 @@ export const interactions = (transport: TransportUnderTest) => {
       yield* mute.select("one")
       const outcome = yield* Effect.forkChild(host.broker.request(Question, { question: "mine" }, ask))
       yield* eventually(() => Effect.runSync(host.broker.open("one")).length === 1)
-      const raw = yield* transport.connect(host.endpoint)
+      const raw = yield* host.raw
       const frames: Array<string> = []
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => frames.push(frame))))
       yield* raw.send(JSON.stringify({

@@ -1,16 +1,13 @@
 /** Services and interactions over every transport there is, from one text. */
-import { loopback } from "@bezel/core/rpc"
 import { describe } from "@effect/vitest"
 import { calls } from "./calls.ts"
 import { chained } from "./chained.ts"
-import type { TransportUnderTest } from "./harness.ts"
+import { overLoopback, overUnixSocket } from "./harness.ts"
 import { keyed, sessions } from "./instances.ts"
 import { interactions } from "./interactions.ts"
 import { events, state } from "./state.ts"
 
-const transports: ReadonlyArray<TransportUnderTest> = [{ name: "loopback", connect: loopback }]
-
-for (const transport of transports) {
+for (const transport of [overLoopback, overUnixSocket]) {
   describe(`over ${transport.name}`, () => {
     describe("calls", () => calls(transport))
     describe("replicated state", () => state(transport))

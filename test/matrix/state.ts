@@ -218,7 +218,7 @@ export const state = (transport: TransportUnderTest) => {
       const host = yield* makeHost(transport, { queueLimit: 8 })
       const { state } = yield* provideModels(host.directory)
       const received: Array<string> = []
-      const raw = yield* transport.connect(host.endpoint)
+      const raw = yield* host.raw
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => received.push(frame))))
       const send = (message: object) => raw.send(JSON.stringify(message))
       yield* send({

@@ -11,7 +11,7 @@ import * as RpcClientError from "effect/rpc/RpcClientError"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ServiceError } from "../service/index.ts"
-import { clientProtocol } from "./transport.ts"
+import { clientProtocol, refusalOf } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { decodeItem, fromWireError, ServiceGroup } from "./wire.ts"
 import type { Call, Control, Item, Watch, WireError } from "./wire.ts"
@@ -28,6 +28,8 @@ export interface Link {
   /** Completes when the connection is gone. */
   readonly closed: Effect.Effect<void>
   readonly isClosed: () => boolean
+  /** Why the far side closed the connection, if it said so. */
+  readonly farewell: () => ServiceError | null
   readonly close: Effect.Effect<void>
 }
 
@@ -45,8 +47,12 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     const gone = Deferred.makeUnsafe<void>()
     yield* Effect.addFinalizer(() => Effect.andThen(transport.close, Deferred.succeed(gone, undefined)))
     yield* Effect.forkScoped(Effect.andThen(transport.closed, Deferred.succeed(gone, undefined)))
+    let farewell: ServiceError | null = null
+    const parting = (reason: ServiceError) => {
+      farewell = reason
+    }
     const client = yield* RpcClient.make(ServiceGroup, { disableTracing: true }).pipe(
-      Effect.provideServiceEffect(RpcClient.Protocol, clientProtocol(transport))
+      Effect.provideServiceEffect(RpcClient.Protocol, clientProtocol(transport, parting))
     )
     const isClosed = () => Deferred.isDoneUnsafe(gone)
 
@@ -54,7 +60,9 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     const classify = (cause: Cause.Cause<unknown>): WireError => {
       for (const reason of cause.reasons) {
         if (reason._tag !== "Fail") continue
-        if (reason.error instanceof RpcClientError.RpcClientError) return wire(disconnected())
+        if (reason.error instanceof RpcClientError.RpcClientError) {
+          return wire(refusalOf(reason.error) ?? disconnected())
+        }
         return fromWireError(reason.error)
       }
       if (isClosed()) return wire(disconnected())
@@ -82,6 +90,7 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
         ),
       closed: Deferred.await(gone),
       isClosed,
+      farewell: () => farewell,
       close: transport.close
     }
   })

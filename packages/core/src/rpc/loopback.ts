@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { EndpointShape } from "./endpoint.ts"
-import { makeMemoryPair } from "./transport.ts"
+import { makeMemoryPair } from "./framed.ts"
 import type { Transport } from "./transport.ts"
 
 /** For `ConnectionOptions.connect`. The host's side is served until the scope or the connection ends. */

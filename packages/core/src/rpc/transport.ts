@@ -4,16 +4,18 @@
  * Everything above works on frames, so a socket differs from memory only in how it makes an end. One frame is one message
  * of `effect/rpc` as JSON. A peer that sends something else is disconnected; no other peer notices.
  */
-import type * as Cause from "effect/Cause"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcClientError from "effect/rpc/RpcClientError"
 import type { FromClientEncoded, FromServerEncoded } from "effect/rpc/RpcMessage"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { ServiceError, ServiceErrorCode } from "../service/index.ts"
+import { tooLong } from "./framing.ts"
 
 export interface Transport {
   /** Completes when the frame is on its way: false when the connection is closed and it never will be. */
@@ -21,29 +23,29 @@ export interface Transport {
   /** Gives each frame to the handler, one after another, and completes when the connection is closed. */
   readonly run: (onFrame: (frame: string) => Effect.Effect<void>) => Effect.Effect<void>
   readonly close: Effect.Effect<void>
+  /** Closes after telling the peer why, as far as it still reads. Whatever else waited to be sent is dropped. */
+  readonly dismiss: (reason: ServiceError) => Effect.Effect<void>
+  /** Completes when the connection is closed and what had arrived by then is handled. */
   readonly closed: Effect.Effect<void>
+  /** Longest frame in bytes; whoever sends checks it. */
+  readonly frameLimit: number
 }
 
-/** Two connected ends in this process. What goes through is text, as on a socket, so the boundary is the same. */
-export const makeMemoryPair = (): readonly [client: Transport, server: Transport] => {
-  const closed = Deferred.makeUnsafe<void>()
-  const toServer = Effect.runSync(Queue.unbounded<string, Cause.Done>())
-  const toClient = Effect.runSync(Queue.unbounded<string, Cause.Done>())
-  const close = Effect.sync(() => {
-    Queue.endUnsafe(toServer)
-    Queue.endUnsafe(toClient)
-    Deferred.doneUnsafe(closed, Effect.void)
-  })
-  const end = (out: Queue.Queue<string, Cause.Done>, into: Queue.Queue<string, Cause.Done>): Transport => ({
-    send: (frame) => Effect.sync(() => Queue.offerUnsafe(out, frame)),
-    run: (onFrame) =>
-      Effect.forever(Effect.flatMap(Queue.take(into), onFrame), { disableYield: true }).pipe(
-        Effect.catch(() => Effect.void)
-      ),
-    close,
-    closed: Deferred.await(closed)
-  })
-  return [end(toServer, toClient), end(toClient, toServer)]
+/** The last frame to a peer that is sent away. */
+export const farewell = (reason: ServiceError): string =>
+  JSON.stringify({ _tag: "Goodbye", code: reason.code, message: reason.message })
+
+const Goodbye = Schema.Struct({ _tag: Schema.Literal("Goodbye"), code: ServiceErrorCode, message: Schema.String })
+const decodeGoodbye = Schema.decodeUnknownOption(Goodbye)
+
+/** Why the peer sent us away; undefined for any other frame. */
+const asFarewell = (message: { readonly _tag: string }): ServiceError | undefined => {
+  if (message._tag !== "Goodbye") return undefined
+  const { code, message: words } = Option.getOrElse(decodeGoodbye(message), () => ({
+    code: "disconnected" as const,
+    message: "The far side closed the connection."
+  }))
+  return new ServiceError({ code, message: words })
 }
 
 const parse = (frame: string): unknown => {
@@ -59,7 +61,8 @@ const isMessage = (value: unknown): value is { readonly _tag: string } =>
 
 /** The client's side of `effect/rpc` over one transport. Calls in flight fail when it closes. */
 export const clientProtocol = (
-  transport: Transport
+  transport: Transport,
+  onFarewell: (reason: ServiceError) => void
 ): Effect.Effect<RpcClient.Protocol["Service"], never, Scope.Scope> =>
   RpcClient.Protocol.make(Effect.fnUntraced(function*(write) {
     // Known from its first message: the answer can be there before the client has begun to listen, and is kept for it.
@@ -68,8 +71,14 @@ export const clientProtocol = (
       Effect.forEach([...clients], (id) => write(id, message), { discard: true })
     yield* transport.run((frame) => {
       const message = parse(frame)
+      if (!isMessage(message)) return garbage(transport, "The host")
+      const reason = asFarewell(message)
+      if (reason !== undefined) {
+        onFarewell(reason)
+        return transport.close
+      }
       // What the far side of this connection says is checked by `effect/rpc` and by the codecs of the wire.
-      return isMessage(message) ? everyone(message as FromServerEncoded) : garbage(transport, "The host")
+      return everyone(message as FromServerEncoded)
     }).pipe(
       Effect.andThen(everyone({ _tag: "ClientProtocolError", error: lost() })),
       Effect.forkScoped
@@ -78,8 +87,9 @@ export const clientProtocol = (
       send: (id, message) =>
         Effect.suspend(() => {
           clients.add(id)
-          return Effect.flatMap(transport.send(JSON.stringify(message)), (sent) =>
-            sent ? Effect.void : Effect.fail(lost()))
+          const frame = JSON.stringify(message)
+          if (tooLong(frame, transport.frameLimit)) return Effect.fail(tooLarge(transport.frameLimit))
+          return Effect.flatMap(transport.send(frame), (sent) => sent ? Effect.void : Effect.fail(lost()))
         }),
       supportsAck: true,
       supportsTransferables: false,
@@ -92,6 +102,22 @@ const lost = () =>
     reason: new RpcClientError.RpcClientDefect({ message: "The connection was lost.", cause: "closed" })
   })
 
+/** The reason of a client error that is the sender's own refusal; its `cause` is what the caller is told. */
+const tooLarge = (limit: number) =>
+  new RpcClientError.RpcClientError({
+    reason: new RpcClientError.RpcClientDefect({ message: "The frame is too large.", cause: overlong(limit) })
+  })
+
+const overlong = (limit: number): ServiceError =>
+  new ServiceError({
+    code: "overloaded",
+    message: `This takes more than ${limit} bytes, which is the limit of a message; send it in parts.`
+  })
+
+/** What a failed send means to a caller. */
+export const refusalOf = (error: RpcClientError.RpcClientError): ServiceError | undefined =>
+  error.reason._tag === "RpcClientDefect" && error.reason.cause instanceof ServiceError ? error.reason.cause : undefined
+
 /** The server's side over one transport, which is one client. */
 export const serverProtocol = (
   transport: Transport
@@ -100,14 +126,25 @@ export const serverProtocol = (
     const disconnects = yield* Queue.unbounded<number>()
     yield* transport.run((frame) => {
       const message = parse(frame)
-      return isMessage(message) ? write(0, message as FromClientEncoded) : garbage(transport, "A client")
+      if (!isMessage(message)) return garbage(transport, "A client")
+      return asFarewell(message) === undefined ? write(0, message as FromClientEncoded) : transport.close
     }).pipe(
       Effect.andThen(Effect.sync(() => Queue.offerUnsafe(disconnects, 0))),
       Effect.forkScoped
     )
     return {
       disconnects,
-      send: (_id, message) => Effect.asVoid(transport.send(JSON.stringify(message))),
+      send: (_id, message) =>
+        Effect.suspend(() => {
+          const frame = JSON.stringify(message)
+          if (!tooLong(frame, transport.frameLimit)) return Effect.asVoid(transport.send(frame))
+          if (message._tag !== "Exit" && message._tag !== "Chunk") return transport.dismiss(overlong(transport.frameLimit))
+          const answer = transport.send(JSON.stringify(refused(message.requestId, overlong(transport.frameLimit))))
+          // The stream behind a chunk that cannot be sent has nobody to send to.
+          return message._tag === "Exit"
+            ? Effect.asVoid(answer)
+            : Effect.andThen(answer, write(0, { _tag: "Interrupt", requestId: message.requestId }))
+        }),
       end: () => Effect.void,
       clientIds: Effect.succeed(new Set([0])),
       initialMessage: Effect.succeedNone,
@@ -119,8 +156,18 @@ export const serverProtocol = (
     }
   }))
 
+/** An answer that says, in the form of the wire, why there is none. */
+const refused = (requestId: string | number, error: ServiceError) => ({
+  _tag: "Exit",
+  requestId,
+  exit: {
+    _tag: "Failure",
+    cause: [{ _tag: "Fail", error: { type: "service", code: error.code, message: error.message } }]
+  }
+})
+
 const garbage = (transport: Transport, who: string): Effect.Effect<void> =>
   Effect.andThen(
     Effect.logWarning(`${who} sent a frame that is no message; the connection is closed.`),
-    transport.close
+    transport.dismiss(new ServiceError({ code: "invalid_arguments", message: "A frame was no message." }))
   )

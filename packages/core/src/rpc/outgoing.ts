@@ -1,0 +1,106 @@
+/**
+ * Frames on their way to a peer. Those of one turn leave together. What the medium does not take waits here, bounded: a
+ * peer that does not read is given up, what waited for it is dropped, and the last frame it can read says why.
+ *
+ * A hot path, so plain TypeScript.
+ */
+
+/** How frames get onto the medium. */
+export interface Medium {
+  /** Takes these frames; false when nothing more may follow until `Outgoing.drained`. */
+  readonly write: (frames: ReadonlyArray<string>) => boolean
+  /** Sends what was taken, then closes. */
+  readonly end: () => void
+  /** Closes now. */
+  readonly destroy: () => void
+}
+
+/** Characters that the medium is given at once, which can not be dropped any more. */
+const batchLength = 262_144
+
+/** How long a peer has to take the last frame. */
+const farewellMillis = 5_000
+
+export class Outgoing {
+  private frames: Array<string> = []
+  private waiting = 0
+  private blocked = false
+  private scheduled = false
+  private state: "open" | "leaving" | "closed" = "open"
+  private readonly medium: Medium
+  private readonly limit: number
+
+  /** `limit` is how many characters may wait. */
+  constructor(medium: Medium, limit: number) {
+    this.medium = medium
+    this.limit = limit
+  }
+
+  /** False when the peer is gone, or is given up; `full` says that this frame is one too many. */
+  push(frame: string): "taken" | "gone" | "full" {
+    if (this.state !== "open") return "gone"
+    if (this.waiting + frame.length > this.limit && this.waiting > 0) return "full"
+    this.frames.push(frame)
+    this.waiting += frame.length
+    if (!this.scheduled && !this.blocked) {
+      this.scheduled = true
+      queueMicrotask(() => {
+        this.scheduled = false
+        this.flush()
+      })
+    }
+    return "taken"
+  }
+
+  /** The medium takes more again. */
+  drained(): void {
+    this.blocked = false
+    this.flush()
+  }
+
+  /** Closes after what waits, or after `instead` and nothing else. */
+  leave(instead: string | null): void {
+    if (this.state !== "open") return
+    this.state = "leaving"
+    if (instead !== null) {
+      this.frames = [instead]
+      this.waiting = instead.length
+    }
+    setTimeout(() => this.destroy(), farewellMillis).unref()
+    if (!this.blocked) this.flush()
+  }
+
+  /** The medium is gone. */
+  closed(): void {
+    this.state = "closed"
+    this.frames = []
+    this.waiting = 0
+  }
+
+  private destroy(): void {
+    if (this.state === "closed") return
+    this.medium.destroy()
+  }
+
+  private flush(): void {
+    while (!this.blocked && this.frames.length > 0 && this.state !== "closed") {
+      const batch = this.take()
+      if (!this.medium.write(batch)) this.blocked = true
+    }
+    if (this.state === "leaving" && this.frames.length === 0) this.medium.end()
+  }
+
+  private take(): ReadonlyArray<string> {
+    if (this.waiting <= batchLength) {
+      const all = this.frames
+      this.frames = []
+      this.waiting = 0
+      return all
+    }
+    let count = 0
+    let length = 0
+    while (count < this.frames.length && length < batchLength) length += this.frames[count++]?.length ?? 0
+    this.waiting -= length
+    return this.frames.splice(0, count)
+  }
+}
