@@ -35,6 +35,8 @@ export interface FacetScope<Item> {
   readonly scope: Scope.Scope
   /** True from the moment in which what was staged has become visible. */
   readonly bound: () => boolean
+  /** True once the facet has been closed completely: what it still holds of its host is stale. */
+  readonly closed: () => boolean
   /**
    * Registers something: during setup it is staged until bind, later it is visible at once. Gives the effect that takes it
    * back, idempotent; it is taken back at the latest when the facet closes. Dies with `FacetClosed` once closing has begun.
@@ -59,6 +61,8 @@ export interface FacetHooks<Item> {
 /** A facet as the kernel drives it. */
 export interface RunningFacet<Item> extends FacetScope<Item> {
   readonly id: string
+  /** Takes the entry that its code turned out to have, before it is set up. */
+  readonly adopt: (entry: ManifestEntry) => void
   readonly registered: () => ReadonlyArray<Registered<Item>>
   readonly status: () => PluginStatus
   readonly enter: (phase: PluginPhase, state?: PluginStatus["state"]) => void
@@ -82,8 +86,8 @@ export const makeFacet = <Item>(options: {
   readonly limits: Limits
   readonly hooks: FacetHooks<Item>
 }): RunningFacet<Item> => {
-  const { entry, host, hooks, limits, order } = options
-  const version = entry.version ?? null
+  const { host, hooks, limits, order } = options
+  let entry = options.entry
   const scope = Scope.makeUnsafe()
   const activations: Array<Effect.Effect<void, unknown, Scope.Scope>> = []
   const running = new Set<Fiber.Fiber<unknown, unknown>>()
@@ -91,9 +95,10 @@ export const makeFacet = <Item>(options: {
   let bound = false
   let active = false
   let sealed = false
+  let closed = false
   let status: PluginStatus = {
     id: entry.id,
-    version,
+    version: entry.version ?? null,
     state: "starting",
     phase: "load",
     required: entry.required === true,
@@ -163,11 +168,25 @@ export const makeFacet = <Item>(options: {
     })
 
   return {
-    id: entry.id,
-    entry,
+    get id() {
+      return entry.id
+    },
+    get entry() {
+      return entry
+    },
+    adopt: (next) => {
+      entry = next
+      status = {
+        ...status,
+        id: next.id,
+        version: next.version ?? null,
+        required: next.required === true
+      }
+    },
     order,
     scope,
     bound: () => bound,
+    closed: () => closed,
     registered: () => registered,
     status: () => status,
     enter: (phase, state) => {
@@ -184,7 +203,7 @@ export const makeFacet = <Item>(options: {
     register: (item) =>
       Effect.suspend(() => {
         if (sealed) return refuse
-        const added: Registered<Item> = { plugin: entry.id, version, order, item }
+        const added: Registered<Item> = { plugin: entry.id, version: entry.version ?? null, order, item }
         registered = [...registered, added]
         // What was refused must not count as registered at the next check.
         const drop = Effect.sync(() => {
@@ -224,6 +243,11 @@ export const makeFacet = <Item>(options: {
       return stuck === null
         ? failure("dispose", `work of it could not be interrupted within ${seconds("dispose")}`, Cause.empty)
         : null
-    }).pipe(Effect.uninterruptible)
+    }).pipe(
+      Effect.ensuring(Effect.sync(() => {
+        closed = true
+      })),
+      Effect.uninterruptible
+    )
   }
 }

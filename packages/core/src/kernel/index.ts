@@ -1,5 +1,14 @@
 export type { Facet, FacetScope, Registered } from "./facet.ts"
-export type { BindChange, BindFault, Binding, Kernel as KernelShape, KernelOptions, PluginSource } from "./kernel.ts"
+export type {
+  BindChange,
+  BindFault,
+  Binding,
+  Kernel as KernelShape,
+  KernelOptions,
+  LoadedPlugin,
+  PluginSource,
+  ReloadOptions
+} from "./kernel.ts"
 export * as Kernel from "./kernel.ts"
 export { decodeManifest, ManifestEntry, ManifestError, PluginManifest } from "./manifest.ts"
-export { causeMessage, FacetClosed, HostFailed, type PluginFailure, PluginPhase, PluginStatus } from "./status.ts"
+export { causeMessage, FacetClosed, HostFailed, type PluginFailure, PluginPhase, PluginStatus, ReloadFailed } from "./status.ts"

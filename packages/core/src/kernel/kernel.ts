@@ -1,5 +1,5 @@
 /**
- * The kernel: boots the facets of one host in manifest order, and closes them in reverse.
+ * The kernel: boots the facets of one host in manifest order, reloads them, and closes them in reverse.
  *
  *     load → setup → bind → activate → (ready: the host's own step)
  *       └───────┴───────┴───────┴──→ failed: taken out, or, when required, everything is closed again
@@ -12,20 +12,32 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Facet, FacetScope, Limits, Registered, RunningFacet } from "./facet.ts"
 import { makeFacet } from "./facet.ts"
 import type { ManifestEntry } from "./manifest.ts"
+import { reloadSlots, type Slot } from "./reload.ts"
 import type { PluginFailure, PluginPhase, PluginStatus } from "./status.ts"
-import { causeMessage, HostFailed } from "./status.ts"
+import { causeMessage, HostFailed, type ReloadFailed } from "./status.ts"
+
+/** Code of a plugin that was loaded anew. */
+export interface LoadedPlugin<Context> {
+  /** With the version of the new code. */
+  readonly entry: ManifestEntry
+  /** `undefined` if the plugin has no facet for this host (any more). */
+  readonly facet: Facet<Context> | undefined
+}
 
 /** Where one plugin's facet for this host comes from. */
 export interface PluginSource<Context> {
   readonly entry: ManifestEntry
   /** Gives the facet, or `undefined` if the plugin has none for this host. A failure or defect fails this plugin only. */
   readonly load: Effect.Effect<Facet<Context> | undefined, unknown>
+  /** The same from fresh code, for a reload. Without it the facet of `load` is set up again. */
+  readonly reload?: Effect.Effect<LoadedPlugin<Context>, unknown>
 }
 
 /** Why a set of registrations does not hold together, and whose fault it is. */
@@ -51,6 +63,19 @@ export interface Binding<Item> {
   ) => ReadonlyArray<BindFault>
   /** Makes a checked change visible in one step. Must not register anything itself. */
   readonly apply: (change: BindChange<Item>) => Effect.Effect<void>
+  /** Plugins that hold what one of `plugins` has registered, so that they must be reloaded with it. Default: none. */
+  readonly dependents?: (
+    current: ReadonlyArray<Registered<Item>>,
+    plugins: ReadonlyArray<string>
+  ) => ReadonlyArray<string>
+  /**
+   * Runs around the exchange of old facets for new ones, their activation included: work that runs through the plugins'
+   * code is brought to rest before and taken up again after. It must run `exchange` exactly once.
+   */
+  readonly around?: <A, E>(
+    plugins: ReadonlyArray<string>,
+    exchange: Effect.Effect<A, E>
+  ) => Effect.Effect<A, E>
 }
 
 export interface KernelOptions<Context, Item> {
@@ -66,9 +91,23 @@ export interface KernelOptions<Context, Item> {
   readonly report?: (failure: PluginFailure) => Effect.Effect<void>
 }
 
+/** What a reload is asked for. */
+export interface ReloadOptions {
+  /** Ids of plugins; all if left out. Those that use their services are reloaded with them. */
+  readonly plugins?: ReadonlyArray<string>
+  /** Set the code up again that is there, without loading anything: for a change of what it reads. Default: false. */
+  readonly keepCode?: boolean
+}
+
 export interface Kernel {
   /** All plugins of the manifest, in order, with the state of each. */
   readonly plugins: Effect.Effect<ReadonlyArray<PluginStatus>>
+  /**
+   * Replaces the code of plugins, never state, and gives the ids of those that run new code now. The candidates are loaded
+   * and set up beside the old facets; if one fails, nothing has happened. If one fails when activated, the old code is set
+   * up and activated again. One reload at a time; interrupting who asked for it does not stop it.
+   */
+  readonly reload: (options?: ReloadOptions) => Effect.Effect<ReadonlyArray<string>, ReloadFailed>
 }
 
 const defaultLimit = Duration.seconds(10)
@@ -90,6 +129,9 @@ export const make = <Context, Item>(
     const report = options.report ?? log
     // One change of what is visible at a time, so that checks see what changes are applied to.
     const line = yield* Semaphore.make(1)
+    const reloading = yield* Semaphore.make(1)
+    const scope = yield* Effect.scope
+    const base = yield* Effect.context<never>()
     let closing = false
     let taking: ReadonlyArray<RunningFacet<Item>> = []
 
@@ -97,11 +139,9 @@ export const make = <Context, Item>(
       facets.filter((facet) => facet.bound()).flatMap((facet) => facet.registered())
 
     const apply = (change: Omit<BindChange<Item>, "current">) =>
-      Effect.suspend(() =>
-        change.added.length === 0 && change.removed.length === 0
-          ? Effect.void
-          : options.bind.apply({ ...change, current: visible(taking) })
-      ).pipe(line.withPermit, Effect.uninterruptible)
+      change.added.length === 0 && change.removed.length === 0
+        ? Effect.void
+        : options.bind.apply({ ...change, current: visible(taking) })
 
     const check = (facets: ReadonlyArray<RunningFacet<Item>>) => {
       const ids = facets.map((facet) => facet.id)
@@ -112,32 +152,56 @@ export const make = <Context, Item>(
     const late = (added: Registered<Item>) =>
       Effect.suspend(() => {
         const fault = check(taking).find((candidate) => candidate.plugin === added.plugin)
-        return fault === undefined
-          ? options.bind.apply({ added: [added], removed: [], current: visible(taking) })
-          : Effect.die(new Error(fault.message))
+        return fault === undefined ? apply({ added: [added], removed: [] }) : Effect.die(new Error(fault.message))
       }).pipe(line.withPermit, Effect.uninterruptible)
 
-    const all = options.plugins.map(({ entry }, order) =>
+    const facetOf = (entry: ManifestEntry, order: number) =>
       makeFacet<Item>({
         host: options.host,
         entry,
         order,
         limits,
-        hooks: { added: late, removed: (removed) => apply({ added: [], removed: [removed] }) }
-      })
-    )
-    const kernel: Kernel = { plugins: Effect.sync(() => all.map((facet) => facet.status())) }
-
-    /** Out of sight in one step, then closed in reverse order; gives what went wrong with closing. */
-    const takeOut = (facets: ReadonlyArray<RunningFacet<Item>>) =>
-      Effect.gen(function*() {
-        taking = taking.filter((facet) => !facets.includes(facet))
-        yield* apply({ added: [], removed: facets.flatMap((facet) => facet.seal()) })
-        for (const facet of facets.toReversed()) {
-          const disposal = yield* facet.dispose
-          if (disposal !== null) yield* report(disposal)
+        hooks: {
+          added: late,
+          removed: (removed) =>
+            Effect.suspend(() => apply({ added: [], removed: [removed] })).pipe(line.withPermit, Effect.uninterruptible)
         }
-      }).pipe(Effect.uninterruptible)
+      })
+
+    const slots = options.plugins.map((source, order): Slot<Context, Item> => ({
+      source,
+      facet: facetOf(source.entry, order),
+      code: undefined
+    }))
+    const statuses = Effect.sync(() => slots.map(({ facet }) => facet.status()))
+
+    const setUp = (facet: RunningFacet<Item>, code: Facet<Context>) =>
+      Effect.suspend(() => {
+        facet.enter("setup")
+        const context = Effect.sync(() => options.makeContext(facet, { plugins: statuses }))
+        return facet.run("setup", Effect.flatMap(context, (made) => code(made)))
+      })
+
+    /** Takes some out of sight and makes others visible, in one step. */
+    const exchange = (leaving: ReadonlyArray<RunningFacet<Item>>, entering: ReadonlyArray<RunningFacet<Item>>) =>
+      Effect.suspend(() => {
+        const removed = leaving.flatMap((facet) => facet.seal())
+        taking = [...taking.filter((facet) => !leaving.includes(facet) && !entering.includes(facet)), ...entering]
+          .sort((left, right) => left.order - right.order)
+        for (const facet of entering) {
+          facet.enter("bind")
+          facet.markBound()
+        }
+        return apply({ added: visible(entering), removed })
+      }).pipe(line.withPermit, Effect.uninterruptible)
+
+    /** Closes what nobody sees any more, in reverse order. */
+    const dispose = (facets: ReadonlyArray<RunningFacet<Item>>) =>
+      Effect.forEach(facets.toReversed(), (facet) =>
+        Effect.flatMap(facet.dispose, (failed) => failed === null ? Effect.void : report(failed)), { discard: true })
+
+    const takeOut = (facets: ReadonlyArray<RunningFacet<Item>>) =>
+      Effect.andThen(exchange(facets, []), dispose(facets)).pipe(Effect.uninterruptible)
 
     // Each by itself, so that a later facet still finds what earlier ones provide while it closes.
     const closeAll = Effect.gen(function*() {
@@ -184,11 +248,12 @@ export const make = <Context, Item>(
     const boot = Effect.gen(function*() {
       // Modules load side by side; everything after that is one by one, because order is meaning.
       const loaded = yield* Effect.forEach(
-        all,
-        (facet, index) => Effect.result(facet.run("load", options.plugins[index]?.load ?? Effect.undefined)),
+        slots,
+        ({ facet, source }) => Effect.result(facet.run("load", source.load)),
         { concurrency: "unbounded" }
       )
-      for (const [index, facet] of all.entries()) {
+      for (const [index, slot] of slots.entries()) {
+        const { facet } = slot
         const result = loaded[index]
         if (closing) return yield* hostFailed([])
         if (result === undefined || Result.isSuccess(result) && result.success === undefined) {
@@ -200,20 +265,14 @@ export const make = <Context, Item>(
           yield* fail([result.failure], false)
           continue
         }
-        facet.enter("setup")
-        const context = Effect.sync(() => options.makeContext(facet, kernel))
-        const setUp = Effect.flatMap(context, (made) => result.success?.(made) ?? Effect.void)
-        const setup = yield* Effect.result(facet.run("setup", setUp))
+        slot.code = result.success
+        if (result.success === undefined) continue
+        const setup = yield* Effect.result(setUp(facet, result.success))
         if (Result.isFailure(setup)) yield* fail([setup.failure], false)
       }
 
       yield* fail([], true)
-      for (const facet of taking) {
-        facet.enter("bind")
-        facet.markBound()
-      }
-      yield* apply({ added: visible(taking), removed: [] })
-
+      yield* exchange([], taking)
       for (const facet of taking) {
         // An earlier failure may have taken this one out meanwhile.
         if (!taking.includes(facet)) continue
@@ -222,9 +281,35 @@ export const make = <Context, Item>(
         if (Result.isFailure(activated)) yield* fail([activated.failure], true)
         else facet.enter("activate", "loaded")
       }
-      return closing ? yield* hostFailed([]) : kernel
+      if (closing) yield* hostFailed([])
     })
 
+    const reload: Kernel["reload"] = (wanted = {}) =>
+      Effect.suspend(() =>
+        reloadSlots({
+          host: options.host,
+          slots,
+          bind: options.bind,
+          facetOf,
+          setUp,
+          check,
+          exchange,
+          dispose,
+          taking: () => taking,
+          fail: (failures) => Effect.result(fail(failures, true)),
+          report,
+          isClosing: () => closing
+        }, wanted)
+      ).pipe(
+        reloading.withPermit,
+        Effect.withSpan("Kernel.reload", { attributes: { host: options.host } }),
+        // In a fiber of the kernel, and with nothing of the caller's: it may itself be work that the reload brings to rest.
+        Effect.setContext(base),
+        Effect.forkIn(scope),
+        Effect.flatMap(Fiber.join)
+      )
+
     yield* Effect.addFinalizer(() => closing ? Effect.void : closeAll)
-    return yield* boot
+    yield* boot
+    return { plugins: statuses, reload }
   })

@@ -38,6 +38,16 @@ export class HostFailed extends Schema.TaggedError<HostFailed>()("HostFailed", {
   failures: Schema.Array(Schema.Struct({ plugin: Schema.String, phase: PluginPhase, message: Schema.String }))
 }) {}
 
+/**
+ * A reload did not take place, or only in part: `message` says whose fault it was and which code runs now. Whatever had been
+ * loaded before runs, whole, unless the message says otherwise.
+ */
+export class ReloadFailed extends Schema.TaggedError<ReloadFailed>()("ReloadFailed", {
+  host: Schema.String,
+  message: Schema.String,
+  failures: Schema.Array(Schema.Struct({ plugin: Schema.String, phase: PluginPhase, message: Schema.String }))
+}) {}
+
 /** A facet used its context after it had been closed. */
 export class FacetClosed extends Schema.TaggedError<FacetClosed>()("FacetClosed", {
   plugin: Schema.String,

@@ -63,6 +63,14 @@ export interface ServiceDirectoryShape {
     implementation: Implementation<S>,
     placement?: Placement & { readonly replaces?: Instance }
   ) => Effect.Effect<Instance, RegistrationError, Scope.Scope>
+  /**
+   * Instances that `concerns` says yes to and whose registration ends while the effect runs stay in their places until a
+   * successor takes them, at the latest until the effect has ended: nobody sees such a service missing in between.
+   */
+  readonly handOver: <A, E, R>(
+    concerns: (instance: Instance) => boolean,
+    effect: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
   readonly provideLocal: <A>(
     token: LocalService<A>,
     implementation: A,
@@ -110,6 +118,9 @@ class Directory implements ServiceDirectoryShape {
   private readonly locals = new Map<string, { readonly owner: string; readonly implementation: unknown }>()
   private readonly tokens = new Map<string, { readonly token: RemoteService.Any; readonly perSession: boolean }>()
   private readonly listeners = new Set<() => void>()
+  private readonly handOvers = new Set<(instance: Instance) => boolean>()
+  /** Ended, and still in their places. */
+  private readonly leaving = new Set<Instance>()
   private generations = 0
 
   readonly provide: ServiceDirectoryShape["provide"] = (token, implementation, placement = {}) =>
@@ -127,7 +138,10 @@ class Directory implements ServiceDirectoryShape {
         const refused = this.refusal(instance, placement.replaces)
         if (refused !== undefined) return Effect.fail(refused)
         if (placement.replaces !== undefined) this.remove(placement.replaces)
-        this.instances.set(place(token.id, instance.session, instance.key), instance)
+        const at = place(token.id, instance.session, instance.key)
+        const before = this.instances.get(at)
+        this.instances.set(at, instance)
+        if (before !== undefined) this.leave(before)
         const known = this.tokens.get(token.id)
         this.tokens.set(token.id, { token, perSession: known?.perSession ?? instance.session !== null })
         placement.replaces?.closed.openUnsafe()
@@ -136,9 +150,20 @@ class Directory implements ServiceDirectoryShape {
       }),
       (instance) =>
         Effect.sync(() => {
-          const removed = this.remove(instance)
-          instance.closed.openUnsafe()
-          if (removed) this.changed()
+          if (this.isHandedOver(instance)) this.leaving.add(instance)
+          else if (this.leave(instance)) this.changed()
+        })
+    )
+
+  readonly handOver: ServiceDirectoryShape["handOver"] = (concerns, effect) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => this.handOvers.add(concerns)),
+      () => effect,
+      () =>
+        Effect.sync(() => {
+          this.handOvers.delete(concerns)
+          const ended = [...this.leaving].filter((instance) => !this.isHandedOver(instance))
+          if (ended.map((instance) => this.leave(instance)).includes(true)) this.changed()
         })
     )
 
@@ -209,13 +234,25 @@ class Directory implements ServiceDirectoryShape {
     const local = this.locals.get(id)
     if (local !== undefined) return duplicate(id, local.owner, instance.owner)
     const other = this.instances.get(place(id, instance.session, instance.key))
-    if (other !== undefined && other !== replaces) return duplicate(id, other.owner, instance.owner, instance.key)
+    if (other !== undefined && other !== replaces && !this.leaving.has(other)) return duplicate(id, other.owner, instance.owner, instance.key)
     return misfit(instance)
   }
 
   private remove(instance: Instance): boolean {
     const at = place(instance.token.id, instance.session, instance.key)
     return this.instances.get(at) === instance && this.instances.delete(at)
+  }
+
+  private isHandedOver(instance: Instance): boolean {
+    return this.instances.get(place(instance.token.id, instance.session, instance.key)) === instance &&
+      [...this.handOvers].some((concerns) => concerns(instance))
+  }
+
+  /** Ends an instance for good; true if it was still in its place. */
+  private leave(instance: Instance): boolean {
+    this.leaving.delete(instance)
+    instance.closed.openUnsafe()
+    return this.remove(instance)
   }
 
   private ownerOf(service: string): string | undefined {

@@ -6,7 +6,6 @@
  * all sessions: which one is meant comes from the fiber that a hook or a session effect runs in, or from an id that names
  * both, `sessionID/conversationID`.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import {
@@ -22,6 +21,7 @@ import {
 } from "../harness/index.ts"
 import type { JsonObject, JsonValue } from "../json/index.ts"
 import type { OpenSession } from "./open-session.ts"
+import { CurrentSession, makePluginCode, type PluginCode } from "./plugin-code.ts"
 
 /** An open session together with the authority that its declarations act with. */
 export interface DeclarationTarget {
@@ -29,6 +29,8 @@ export interface DeclarationTarget {
   readonly harness: Harness
   /** The harness's own token for each declared one. */
   readonly namespaces: Map<Namespace, Namespace>
+  /** What stands now at each place that extensions hook into; a chain that has begun runs it too, after a reload. */
+  readonly places: Map<string, object>
 }
 
 export interface SessionDeclaration {
@@ -41,13 +43,10 @@ export interface SessionDeclaration {
   readonly unique: string | null
   /** A failure of these keeps the session from opening: a gate that is not there must not let calls through. */
   readonly required: boolean
+  /** The kind of task that it registers, if it does. */
+  readonly task?: string
   readonly apply: (target: DeclarationTarget) => Effect.Effect<void, unknown, Scope.Scope>
 }
-
-/** Which session the current fiber works for; `null` outside of one. */
-export const CurrentSession = Context.Reference<string | null>("@bezel/core/session/CurrentSession", {
-  defaultValue: () => null
-})
 
 interface Owner {
   readonly plugin: string
@@ -120,17 +119,51 @@ export const declareNamespace = (
   }
 }
 
-type InSession = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+const within = (sessionID: string) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(effect, CurrentSession, sessionID)
 
-const within = (sessionID: string): InSession => (effect) => Effect.provideService(effect, CurrentSession, sessionID)
+/**
+ * Puts an object into a place of its own until the scope ends. The same declaration of a plugin's next generation gets the
+ * same place, so `read` gives what stands there when it is called.
+ */
+const occupy = <A extends object>(
+  places: Map<string, object>,
+  name: string,
+  occupant: A
+): Effect.Effect<{ readonly read: () => A | undefined }, never, Scope.Scope> =>
+  Effect.suspend(() => {
+    let ordinal = 0
+    while (places.has(`${name} ${ordinal}`)) ordinal++
+    const place = `${name} ${ordinal}`
+    places.set(place, occupant)
+    return Effect.as(
+      Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          if (places.get(place) === occupant) places.delete(place)
+        })
+      ),
+      // The one erasure of places: their names say what kind of occupant they have.
+      { read: () => places.get(place) as A | undefined }
+    )
+  })
 
-/** The same handlers, each running as work of its session. */
-const situated = <K extends HookKind>(handlers: HookHandlers[K], inSession: InSession): HookHandlers[K] => {
+/** The same points, each running as work of its session what its place holds by then; one that is gone is skipped. */
+const situated = <K extends HookKind>(
+  handlers: HookHandlers[K],
+  read: () => HookHandlers[K] | undefined,
+  run: (code: () => Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
+): HookHandlers[K] => {
   // Every member of every kind's handlers is a function that gives an effect; this is the one place that relies on it.
-  const wrapped = Object.entries(handlers).map(([point, handler]) => [
+  const wrapped = Object.keys(handlers).map((point) => [
     point,
     (...input: ReadonlyArray<unknown>) =>
-      inSession(Effect.suspend(() => Reflect.apply(handler, handlers, input) as Effect.Effect<unknown, unknown>))
+      run(() => {
+        const now = read()
+        const handler: unknown = now === undefined ? undefined : Reflect.get(now, point)
+        return typeof handler === "function"
+          ? Reflect.apply(handler, now, input) as Effect.Effect<unknown, unknown>
+          : Effect.void
+      })
   ])
   return Object.fromEntries(wrapped) as HookHandlers[K]
 }
@@ -141,22 +174,25 @@ export const declareHooks = <K extends HookKind>(
   namespace: Namespace,
   kind: K,
   handlers: HookHandlers[K],
-  options?: HookOptions
+  options?: HookOptions,
+  code: PluginCode = makePluginCode()
 ): SessionDeclaration => ({
   ...owner,
   what: `hooks of ${kind} under namespace "${namespace.id}"`,
   unique: null,
   required: true,
   apply: (target) =>
-    Effect.suspend(() => {
+    Effect.gen(function*() {
       const own = target.namespaces.get(namespace)
       if (own === undefined) {
-        return Effect.fail(
-          invalid(`The namespace "${namespace.id}" is not registered any more, so its hooks cannot be.`)
+        return yield* invalid(
+          `The namespace "${namespace.id}" is not registered any more, so its hooks cannot be.`
         )
       }
-      const handled = situated<K>(handlers, within(target.session.identity.sessionID))
-      return Effect.asVoid(target.harness.hooks(own, kind, handled, options))
+      const { read } = yield* occupy(target.places, `hooks ${kind} ${namespace.id}`, handlers)
+      const inSession = within(target.session.identity.sessionID)
+      const handled = situated<K>(handlers, read, (handler) => inSession(code.run(owner.plugin, handler)))
+      yield* target.harness.hooks(own, kind, handled, { order: owner.order, ...options })
     })
 })
 
@@ -170,19 +206,31 @@ export const declareTask = (
   what: `task kind "${name}"`,
   unique: `task kind "${name}"`,
   required: true,
+  task: name,
   apply: (target) => Effect.asVoid(register(target.harness))
 })
 
 /** A piece of the system message in every session. */
-export const declareSection = (owner: Owner, section: Section): SessionDeclaration => ({
+export const declareSection = (
+  owner: Owner,
+  section: Section,
+  code: PluginCode = makePluginCode()
+): SessionDeclaration => ({
   ...owner,
   what: `section "${section.id}"`,
   unique: `section "${section.id}"`,
   required: true,
-  apply: (target) => {
-    const inSession = within(target.session.identity.sessionID)
-    return Effect.asVoid(target.harness.section({ ...section, text: (api) => inSession(section.text(api)) }))
-  }
+  apply: (target) =>
+    Effect.gen(function*() {
+      const { read } = yield* occupy(target.places, `section ${section.id}`, section)
+      const inSession = within(target.session.identity.sessionID)
+      yield* target.harness.section({
+        ...section,
+        // Of those with the same order, the earlier plugin's stands first, whenever it was registered.
+        order: section.order + owner.order / 1_000_000,
+        text: (api) => inSession(code.run(owner.plugin, () => read()?.text(api) ?? Effect.succeed(null)))
+      })
+    })
 })
 
 /** An effect in the scope of every session. Its failure is reported and stays without consequence for the session. */

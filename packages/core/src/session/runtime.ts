@@ -6,7 +6,9 @@
  * closing marks nothing, what was running recovers at the next open. Sessions of another location are refused.
  *
  *     demand ──▶ opening ──▶ open ──last holder gone──▶ idle ──idle time──▶ closed
- *                   │ fails: reported to each who waits; the next demand tries again
+ *                   │ ▲        │ suspended while code that it runs is exchanged
+ *                   │ └────────┘
+ *                   └ fails: reported to each who waits; the next demand tries again
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -26,7 +28,7 @@ import type {
   Namespace,
   SendInput
 } from "../harness/index.ts"
-import { HarnessError as HarnessFault } from "../harness/index.ts"
+import { HarnessError as HarnessFault, mainConversation } from "../harness/index.ts"
 import { Location, makeKeyed } from "../location/index.ts"
 import type { FilePart, TextPart } from "../model/index.ts"
 import { ProviderRegistry } from "../model/index.ts"
@@ -37,10 +39,12 @@ import type { TurnOptions } from "../turn/index.ts"
 import { openHarness } from "../turn/index.ts"
 import { openArtifact } from "./artifacts.ts"
 import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
-import { CurrentSession } from "./declarations.ts"
+import { enduring, type Through } from "./enduring.ts"
 import { SessionLocationMismatch } from "./identity.ts"
 import type { OpenSession } from "./open-session.ts"
+import { CurrentSession, makePluginCode, type PluginCode } from "./plugin-code.ts"
 import type { UnknownSession } from "./record.ts"
+import { makeReopenable, type Reopenable } from "./reopenable.ts"
 import { SessionStore } from "./store.ts"
 
 /** Why a session could not be opened here. */
@@ -99,12 +103,25 @@ export interface SessionRuntimeShape {
 export interface SessionRuntimeHost extends SessionRuntimeShape {
   /** Opens a session, or holds it open, for the life of the scope; its work starts. */
   readonly open: (sessionID: string) => Effect.Effect<OpenSession, OpenError, Scope.Scope>
-  /** Changes what is declared for all sessions, open ones included, in one step. */
+  /**
+   * Changes what is declared for all sessions, open ones included. One in which something required fails is closed: with a
+   * gate missing it must not go on.
+   */
   readonly declare: (change: {
     readonly add: ReadonlyArray<SessionDeclaration>
     readonly remove: ReadonlyArray<SessionDeclaration>
   }) => Effect.Effect<void>
   readonly targets: () => ReadonlyArray<DeclarationTarget>
+  /** Where the host has the sessions run code of plugins. */
+  readonly code: PluginCode
+  /**
+   * Runs an exchange of these plugins' code between two rests: no session starts anything meanwhile, and those that are in
+   * the middle of that code are suspended and opened again afterwards, under what is declared then. Others notice nothing.
+   */
+  readonly exchanging: <A, E, R>(
+    plugins: ReadonlyArray<string>,
+    exchange: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
   /** Completes when no work runs: until then the location is needed. */
   readonly settled: Effect.Effect<void>
   /** What turns need beyond models and tools; set by the host before anything opens. */
@@ -118,12 +135,25 @@ export interface SessionRuntimeOptions {
   readonly declarationLimit?: Duration.Input
 }
 
-/** A session that is open, as the runtime holds it. */
-interface Entry extends DeclarationTarget {
+/** One opening of a session. */
+interface Live extends DeclarationTarget {
   readonly harness: Harness
   readonly reconcile: Effect.Effect<void, HarnessError>
   /** Everything declared has been applied; work may run. */
   readonly isReady: () => boolean
+}
+
+/** A session as its holders hold it, from one opening to the next. */
+interface Held extends Reopenable<Live, OpenError> {
+  readonly session: OpenSession
+}
+
+const isClosed = (error: unknown): boolean => error instanceof HarnessFault && error.code === "closed"
+
+const asClosed = (sessionID: string, error: OpenError): HarnessError => {
+  if (error instanceof HarnessFault) return error
+  const why = error._tag === "SessionInUse" ? `process ${error.holder.pid} has it` : error.message
+  return new HarnessFault({ code: "faulted", message: `The session ${sessionID} could not be opened again: ${why}` })
 }
 
 const content = (prompt: Prompt): ReadonlyArray<TextPart | FilePart> => [
@@ -143,7 +173,13 @@ const make = (options: SessionRuntimeOptions) =>
 
     let declarations: ReadonlyArray<SessionDeclaration> = []
     let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">> = {}
-    const open = new Map<string, Entry>()
+    const code = makePluginCode()
+    const held = new Map<string, Held>()
+    const open = new Map<string, Live>()
+    /** Sessions whose work may run: it goes on by itself when they are opened again. */
+    const started = new Set<string>()
+    /** Lasts as long as an exchange of code: what is held for it is released when it closes. */
+    let exchange: Scope.Scope | null = null
     // One fiber for each piece of work that must keep its session open after whoever asked for it has gone.
     const work = yield* FiberSet.make<void>()
 
@@ -163,7 +199,7 @@ const make = (options: SessionRuntimeOptions) =>
         return yield* new HarnessFault({ code: "invalid", message })
       })
 
-    const openEntry = (sessionID: string) =>
+    const openLive = (sessionID: string, session: () => OpenSession) =>
       Effect.gen(function*() {
         const record = yield* store.get(sessionID)
         if (record.location.directory !== location.directory || record.location.workspaceID !== location.workspaceID) {
@@ -177,7 +213,7 @@ const make = (options: SessionRuntimeOptions) =>
         }
         const scope = yield* Effect.scope
         const storage = yield* files.write(sessionID)
-        const harness = yield* openHarness(storage, {
+        const opened = openHarness(storage, {
           ...turns,
           sessionID,
           models,
@@ -191,18 +227,19 @@ const make = (options: SessionRuntimeOptions) =>
             )
           }
         })
-        const namespaces = new Map<Namespace, Namespace>()
-        const session: OpenSession = {
-          identity: { sessionID, location },
-          main: harness.main,
-          conversation: harness.conversation,
-          conversations: harness.conversations
-        }
+        // So that whatever its tasks run knows for which session it works.
+        const harness = yield* Effect.provideService(opened, CurrentSession, sessionID)
+        if (exchange !== null) yield* Scope.provide(harness.hold, exchange)
         const applied = new Map<SessionDeclaration, Scope.Closeable>()
         const line = yield* Semaphore.make(1)
-        const target = { session, harness, namespaces }
+        const target: DeclarationTarget = {
+          session: session(),
+          harness,
+          namespaces: new Map<Namespace, Namespace>(),
+          places: new Map()
+        }
         let isReady = false
-        const entry: Entry = {
+        const live: Live = {
           ...target,
           isReady: () => isReady,
           reconcile: Effect.gen(function*() {
@@ -215,69 +252,118 @@ const make = (options: SessionRuntimeOptions) =>
               if (applied.has(declaration)) continue
               const own = yield* Scope.fork(scope)
               applied.set(declaration, own)
-              yield* apply(target, declaration, own)
+              yield* Effect.onError(apply(target, declaration, own), (cause) => {
+                applied.delete(declaration)
+                return Scope.close(own, Exit.failCause(cause))
+              })
             }
           }).pipe(line.withPermit)
         }
-        open.set(sessionID, entry)
-        yield* Effect.addFinalizer(() => Effect.sync(() => open.delete(sessionID)))
-        yield* entry.reconcile
+        open.set(sessionID, live)
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            if (open.get(sessionID) === live) open.delete(sessionID)
+          })
+        )
+        // What was declared meanwhile counts too.
+        do yield* live.reconcile
+        while (!declarations.every((declaration) => applied.has(declaration)))
         isReady = true
-        return entry
+        if (started.has(sessionID)) yield* harness.resume
+        return live
       }).pipe(
         Effect.withSpan("session.open", { attributes: { sessionID } })
       )
 
-    const entries = yield* makeKeyed({ make: openEntry, idleTime: options.idleTime ?? Duration.seconds(2) })
+    /** While its own session opens, work has the session already; waiting for the opening to end would never end. */
+    const opening = (sessionID: string): Live | null => {
+      const live = open.get(sessionID)
+      return live !== undefined && !live.isReady() ? live : null
+    }
 
-    // What runs while its own session opens has the session already; waiting for the opening to end would never end.
-    const hold = (sessionID: string) =>
-      Effect.flatMap(CurrentSession, (current) => {
-        const entry = current === sessionID ? open.get(sessionID) : undefined
-        return entry !== undefined && !entry.isReady() ? Effect.succeed(entry) : entries.get(sessionID)
+    const openHeld = (sessionID: string) =>
+      Effect.gen(function*() {
+        const reopenable: Reopenable<Live, OpenError> = yield* makeReopenable<Live, OpenError>({
+          open: openLive(sessionID, () => session),
+          isClosed
+        })
+        const useOpen = reopenable.useOr((error) => asClosed(sessionID, error))
+        const inLive = <A, E, R>(use: (live: Live) => Effect.Effect<A, E, R>): Effect.Effect<A, E | HarnessError, R> =>
+          Effect.suspend(() => {
+            const now = opening(sessionID)
+            return now !== null ? use(now) : useOpen(use)
+          })
+        const conversation = (id: string): Through => (use) =>
+          inLive((live) => Effect.flatMap(conversationOf(live, id), use))
+        const session: OpenSession = {
+          identity: { sessionID, location },
+          main: enduring(mainConversation, conversation),
+          conversation: (id) =>
+            Effect.map(inLive(({ harness }) => harness.conversation(id)), (found) =>
+              found === null ? null : enduring(id, conversation)),
+          conversations: inLive(({ harness }) => harness.conversations)
+        }
+        const entry: Held = { ...reopenable, session }
+        held.set(sessionID, entry)
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            held.delete(sessionID)
+            started.delete(sessionID)
+          })
+        )
+        yield* entry.current
+        return entry
       })
 
+    const sessions = yield* makeKeyed({ make: openHeld, idleTime: options.idleTime ?? Duration.seconds(2) })
+
     /** Keeps a session open until `until` completes, whatever becomes of the caller. */
-    const keep = (sessionID: string, until: (entry: Entry) => Effect.Effect<unknown, unknown>) =>
-      Effect.scoped(Effect.flatMap(hold(sessionID), until)).pipe(
+    const keep = (sessionID: string, until: (live: Live) => Effect.Effect<unknown, unknown>) =>
+      Effect.scoped(Effect.flatMap(sessions.get(sessionID), (entry) => entry.use(until))).pipe(
         Effect.ignore,
         Effect.setContext(base),
         FiberSet.run(work),
         Effect.asVoid
       )
 
-    const report = (sessionID: string, entry: Entry) =>
+    const report = (sessionID: string, live: Live) =>
       Effect.gen(function*() {
-        const { view } = yield* entry.session.main.snapshot
+        const { view } = yield* live.harness.main.snapshot
         const { cacheRead, cacheWrite, cost, input, output } = view.usage
         yield* store.report(sessionID, { status: "idle", usage: { cacheRead, cacheWrite, input, output }, cost })
       }).pipe(Effect.ignore)
 
-    const start = (sessionID: string, entry: Entry): Effect.Effect<void, HarnessError> =>
+    const start = (sessionID: string, live: Live): Effect.Effect<void, HarnessError> =>
       Effect.gen(function*() {
         // Nothing runs before the gates of all plugins are there.
-        if (!entry.isReady()) return yield* keep(sessionID, (held) => start(sessionID, held))
-        yield* entry.harness.resume
-        if (!(yield* entry.session.main.busy)) return
+        if (!live.isReady()) return yield* keep(sessionID, (ready) => start(sessionID, ready))
+        started.add(sessionID)
+        yield* live.harness.resume
+        if (!(yield* live.harness.main.busy)) return
         yield* Effect.ignore(store.report(sessionID, { status: "active" }))
-        yield* keep(sessionID, (held) => Effect.andThen(held.session.main.idle, report(sessionID, held)))
+        yield* keep(sessionID, (now) => Effect.andThen(now.harness.main.idle, report(sessionID, now)))
       })
 
-    const using = <A, E>(sessionID: string, use: (entry: Entry) => Effect.Effect<A, E>) =>
-      Effect.scoped(Effect.flatMap(hold(sessionID), use))
+    const using = <A, E>(sessionID: string, use: (live: Live) => Effect.Effect<A, E>) =>
+      Effect.flatMap(CurrentSession, (current) => {
+        const now = current === sessionID ? opening(sessionID) : null
+        return now !== null
+          ? use(now)
+          : Effect.scoped(Effect.flatMap(sessions.get(sessionID), (entry) => entry.use(use)))
+      })
 
-    const conversationOf = (entry: Entry, id: string | undefined): Effect.Effect<Conversation, HarnessError> =>
+    const conversationOf = (live: Live, id: string | undefined): Effect.Effect<Conversation, HarnessError> =>
       id === undefined
-        ? Effect.succeed(entry.session.main)
-        : Effect.flatMap(entry.session.conversation(id), (found) =>
+        ? Effect.succeed(live.harness.main)
+        : Effect.flatMap(live.harness.conversation(id), (found) =>
           found === null
             ? Effect.fail(
               new HarnessFault({ code: "not_found", message: `There is no conversation ${id} in this session.` })
             )
             : Effect.succeed(found))
 
-    const inputOf = (entry: Entry, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
-      Effect.flatMap(entry.session.main.input(inputID), (handle) =>
+    const inputOf = (live: Live, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
+      Effect.flatMap(live.harness.main.input(inputID), (handle) =>
         handle === null
           ? Effect.fail(
             new HarnessFault({ code: "not_found", message: `There is no input ${inputID} in this session.` })
@@ -287,56 +373,94 @@ const make = (options: SessionRuntimeOptions) =>
     const prompt: SessionRuntimeShape["prompt"] = (
       { conversationID, prompt, requestID, resume, sessionID, whenBusy }
     ) =>
-      using(sessionID, (entry) =>
+      using(sessionID, (live) =>
         Effect.gen(function*() {
-          const conversation = yield* conversationOf(entry, conversationID)
+          const conversation = yield* conversationOf(live, conversationID)
           const handle = yield* conversation.send({
             content: content(prompt),
             ...(whenBusy === undefined ? {} : { whenBusy }),
             ...(requestID === undefined ? {} : { requestID })
           })
-          if (resume !== false) yield* start(sessionID, entry)
+          if (resume !== false) yield* start(sessionID, live)
           if (conversationID !== undefined) yield* keep(sessionID, () => handle.wait)
           return { inputID: handle.id }
         })).pipe(Effect.withSpan("SessionRuntime.prompt", { attributes: { sessionID } }))
 
     const wait = (sessionID: string, inputID?: string): Effect.Effect<InputOutcome | void, OpenError> =>
-      using<InputOutcome | void, HarnessError>(sessionID, (entry) =>
+      using<InputOutcome | void, HarnessError>(sessionID, (live) =>
         inputID === undefined
-          ? entry.session.main.idle
-          : Effect.flatMap(inputOf(entry, inputID), (handle) => handle.wait))
+          ? live.harness.main.idle
+          : Effect.flatMap(inputOf(live, inputID), (handle) => handle.wait))
 
     const runtime: SessionRuntimeHost = {
       prompt,
       steer: (steered) => prompt({ ...steered, whenBusy: "steer" }),
-      resume: (sessionID) => using(sessionID, (entry) => start(sessionID, entry)),
+      resume: (sessionID) => using(sessionID, (live) => start(sessionID, live)),
       // The overload's result depends on whether an input was named, which the implementation signature cannot say.
       wait: wait as SessionRuntimeShape["wait"],
-      interrupt: (sessionID, reason) => using(sessionID, (entry) => entry.session.main.abort(reason)),
+      interrupt: (sessionID, reason) => using(sessionID, (live) => live.harness.main.abort(reason)),
       active: Effect.gen(function*() {
         const active: Array<string> = []
-        for (const [id, entry] of open) if (yield* entry.session.main.busy) active.push(id)
+        for (const [id, live] of open) if (yield* live.harness.main.busy) active.push(id)
         return active.sort()
       }),
-      configure: (sessionID, patch) => using(sessionID, (entry) => entry.session.main.configure(patch)),
+      configure: (sessionID, patch) => using(sessionID, (live) => live.harness.main.configure(patch)),
       abortInput: (sessionID, inputID) =>
-        using(sessionID, (entry) => Effect.flatMap(inputOf(entry, inputID), (handle) => handle.abort)),
+        using(sessionID, (live) => Effect.flatMap(inputOf(live, inputID), (handle) => handle.abort)),
       fork: (sessionID, at) =>
-        using(sessionID, (entry) => Effect.map(entry.session.main.fork(at), (conversation) => conversation.id)),
-      finalText: (sessionID) => using(sessionID, (entry) => entry.session.main.finalText),
+        using(sessionID, (live) => Effect.map(live.harness.main.fork(at), (conversation) => conversation.id)),
+      finalText: (sessionID) => using(sessionID, (live) => live.harness.main.finalText),
       folder: files.folder,
       open: (sessionID) =>
         Effect.gen(function*() {
-          const entry = yield* hold(sessionID)
-          yield* start(sessionID, entry)
+          const now = (yield* CurrentSession) === sessionID ? opening(sessionID) : null
+          if (now !== null) return now.session
+          const entry = yield* sessions.get(sessionID)
+          yield* entry.use((live) => start(sessionID, live))
           return entry.session
         }),
       declare: (change) =>
         Effect.gen(function*() {
           declarations = [...declarations.filter((declaration) => !change.remove.includes(declaration)), ...change.add]
             .sort((left, right) => left.order - right.order)
-          yield* Effect.forEach([...open.values()], (entry) => Effect.ignore(entry.reconcile), { discard: true })
+          for (const [sessionID, live] of [...open]) {
+            const reconciled = yield* Effect.exit(live.reconcile)
+            const entry = held.get(sessionID)
+            if (Exit.isFailure(reconciled) && entry?.now() === live) yield* entry.close(({ harness }) => harness.suspend)
+          }
         }),
+      code,
+      exchanging: (plugins, change) =>
+        Effect.scoped(Effect.gen(function*() {
+          exchange = yield* Effect.scope
+          yield* Effect.addFinalizer(() =>
+            Effect.sync(() => {
+              exchange = null
+            })
+          )
+          yield* code.pause(plugins)
+          yield* Effect.forEach([...open.values()], ({ harness }) => harness.hold, { discard: true })
+          const kinds = declarations.flatMap(({ plugin, task }) =>
+            task !== undefined && plugins.includes(plugin) ? [task] : []
+          )
+          const suspended: Array<Held> = []
+          for (const [sessionID, live] of [...open]) {
+            const entry = held.get(sessionID)
+            const running = yield* live.harness.running
+            const isConcerned = code.isRunning(sessionID, plugins) || kinds.some((kind) => running.has(kind))
+            if (!isConcerned || entry?.now() !== live) continue
+            suspended.push(entry)
+            yield* entry.suspend(({ harness }) => harness.suspend)
+          }
+          return yield* Effect.ensuring(
+            change,
+            Effect.forEach(suspended, (entry) =>
+              Effect.catch(entry.reopen, (error) =>
+                Effect.logError(`The session ${entry.session.identity.sessionID} could not be opened again.`, error)), {
+              discard: true
+            })
+          )
+        })),
       targets: () => [...open.values()],
       settled: FiberSet.awaitEmpty(work),
       configureTurns: (given) =>
