@@ -8,6 +8,7 @@
 import type { HostContexts, HostName } from "@bezel/core/host"
 import type { Facet, ManifestEntry, PluginSource } from "@bezel/core/kernel"
 import * as Effect from "effect/Effect"
+import type { AgentsOptions } from "./agents/contract.ts"
 import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
 import type { PermissionOptions } from "./permissions/contract.ts"
@@ -19,9 +20,10 @@ export interface BuiltinOptions {
   readonly context?: ContextOptions
   readonly permissions?: PermissionOptions
   readonly limits?: LimitsOptions
+  readonly agents?: AgentsOptions
 }
 
-type Feature = "providers" | "tools" | "question" | "subagent" | "context" | "limits" | "permissions" | "compaction" | "chat"
+type Feature = "providers" | "tools" | "question" | "subagent" | "context" | "limits" | "permissions" | "agents" | "compaction" | "chat"
 
 const order: ReadonlyArray<Feature> = [
   "providers",
@@ -31,6 +33,7 @@ const order: ReadonlyArray<Feature> = [
   "context",
   "limits",
   "permissions",
+  "agents",
   "compaction",
   "chat"
 ]
