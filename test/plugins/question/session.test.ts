@@ -109,8 +109,7 @@ describe("the question tool", () => {
       const { host, id, results } = yield* world([[call("question", colours)], [
         call("question", { question: "Name?" })
       ], "done"])
-      yield* person(host, id, ({ question }) =>
-        Effect.succeed({ outcome: "custom", answer: `${question} blue` }))
+      yield* person(host, id, ({ question }) => Effect.succeed({ outcome: "custom", answer: `${question} blue` }))
       yield* host.ask(id, "go")
       expect(results()).toMatchObject([{ isFailure: false, result: "The user answered: Name? blue" }])
       expect((yield* finished(host, id)).map((data) => Reflect.get(Object(data), "details"))).toMatchObject([
