@@ -52,6 +52,11 @@ export class Answer {
   /** UTF-16 units that no frame has taken yet. */
   pending = 0
 
+  /** Whether there is anything that a person reads, rather than arguments of calls alone. */
+  get hasProse(): boolean {
+    return this.#parts.some((part) => part.type !== "tool-call" && part.chunks.length > 0)
+  }
+
   /** Where the answer can be asked for later, if it was not given now. */
   get deferred(): DeferredPart | null {
     return this.#deferred

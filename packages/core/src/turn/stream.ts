@@ -1,5 +1,5 @@
 /**
- * Streams an answer into the live message: the first frame at once, then one commit every 100 ms or 256 characters.
+ * Streams an answer into the live message: the first words at once, then one commit every 100 ms or 256 characters.
  *
  * A provider that stutters still shows what it sent within 100 ms; one that floods costs a commit per 256 characters, not
  * per delta. The stream waits for a due commit, which is the back-pressure on the provider.
@@ -47,7 +47,9 @@ export const streamAnswer = Effect.fn("Turn.stream")(function*(
   const consume = Stream.runForEachArray(parts, (chunk) => {
     for (const part of chunk) answer.add(part)
     if (answer.pending === 0) return Effect.void
-    if (lastFrame === -Infinity || answer.pending >= frameUnits) return flush
+    // The closing commit shows the rest; and arguments of a call that nobody waits to read can wait for the next tick.
+    if (answer.finish !== null) return Effect.void
+    if (lastFrame === -Infinity && answer.hasProse || answer.pending >= frameUnits) return flush
     dirty.openUnsafe()
     return Effect.void
   })
