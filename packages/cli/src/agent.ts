@@ -2,6 +2,7 @@
  * The commands that need the runtime, as one module: everything that they share is loaded in one step, since many small files
  * take longer to find than to read.
  */
+export { agentList } from "./command/agents.ts"
 export { modelList, pluginList, toolList } from "./command/catalogue.ts"
 export { doctor } from "./command/doctor.ts"
 export { run } from "./command/run.ts"

@@ -121,7 +121,13 @@ export const commands: ReadonlyArray<Command> = [
   notBuilt("plugin add", "installs a plugin"),
   notBuilt("plugin remove", "removes a plugin"),
   notBuilt("plugin doctor", "checks the plugins"),
-  notBuilt("agent list", "lists the agents"),
+  command({
+    name: "agent list",
+    summary: "lists the agents of this folder, and where each is from",
+    options: { dir, json, trust },
+    examples: ["bezel agent list", "bezel run --agent plan \"how could the cache be made smaller?\""],
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).agentList
+  }),
   notBuilt("auth list", "lists the providers with a stored key"),
   notBuilt("auth set", "stores a provider's key"),
   notBuilt("auth remove", "forgets a provider's key"),

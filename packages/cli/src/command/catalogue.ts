@@ -23,7 +23,7 @@ interface Row {
 }
 
 /** A command that prints one row for each of something. */
-const listing =
+export const listing =
   (rows: (place: Place) => Effect.Effect<ReadonlyArray<Row>>): Execute<ListOptions> => (options, _, environment) =>
     runProcess(
       Effect.gen(function*() {

@@ -1,6 +1,6 @@
 /** `bezel run`: one prompt without a screen. Arguments in, the streams and the exit code out; the work is in `run/`. */
 import { type ModelRef, parseModelRef } from "@bezel/core/model"
-import type { SettingsReader } from "@bezel/core/settings"
+import { type SettingsReader, Trust } from "@bezel/core/settings"
 import { parseRule } from "@bezel/plugins/permissions"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -40,7 +40,6 @@ interface RunOptions {
 const usage = (message: string) => new Exit(exitCode.usage, message)
 
 export const run: Execute<RunOptions> = async (options, words, environment) => {
-  if (options.agent !== null) throw usage("--agent is not built yet")
   for (const rule of [...options.allow, ...options.deny]) {
     const read = parseRule(rule)
     if (Result.isFailure(read)) throw usage(read.failure)
@@ -50,6 +49,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
     session: sessionOf(options.session, options.continue || options.fork !== null),
     fork: options.fork,
     model: modelOf(options.model),
+    agent: options.agent,
     title: options.title
   }
   const output = outputOf(options.json, environment)
@@ -74,6 +74,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
       Effect.gen(function*() {
         const place = yield* openLocation(options.dir ?? process.cwd())
         for (const notice of settingsNotices(place.settings)) output.notice(notice)
+        if (!options.trust) for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         const end = yield* runTurn(place, request, output, stop)
         return end.code
       }).pipe(Effect.scoped, Effect.provide(layer)),
@@ -113,6 +114,15 @@ function outputOf(json: boolean, environment: Environment): RunOutput {
     columns: process.stderr.columns ?? 100
   })
 }
+
+/** The same of folders in `.bezel` whose files do nothing until they are trusted. */
+const folderNotices = (directory: string) =>
+  Effect.gen(function*() {
+    const { sets, status } = yield* Effect.flatMap(Trust, (trust) => trust.status(directory))
+    return status === "trusted" ? [] : sets.filter((item) => item.keys.length === 0).map(({ file }) =>
+      `${file} is not trusted, so what is in it has no effect (--trust takes it all for this run)`
+    )
+  }).pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))
 
 /** What a person should know of the settings before anything runs. */
 function settingsNotices(settings: SettingsReader): ReadonlyArray<string> {

@@ -5,8 +5,9 @@ import { parseModelRef } from "@bezel/core/model"
 import { type SessionApi, SessionStore } from "@bezel/core/session"
 import { Settings } from "@bezel/core/settings"
 import { builtinTerminalPlugins } from "@bezel/plugins"
+import { AgentList } from "@bezel/plugins/agents/contract"
 import { KeybindingsSetting, ThemeSetting } from "@bezel/plugins/settings"
-import { Placement } from "@bezel/server"
+import { type PlacedHost, Placement } from "@bezel/server"
 import { runTerminal } from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -37,7 +38,6 @@ const usage = (message: string) => new Exit(exitCode.usage, message)
 
 export const terminal: Execute<TerminalOptions> = async (options, [path], environment) => {
   if (options.attach !== null) throw usage("--attach is not built yet")
-  if (options.agent !== null) throw usage("--agent is not built yet")
   if (path !== undefined) await checkFolder(path)
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     throw usage('this needs a terminal; bezel run "…" answers a prompt without one')
@@ -67,6 +67,7 @@ const show = (path: string, options: Options, environment: Environment) =>
     const outside = yield* outsidePlugins(directory, settings, yield* isTrusted(directory, options.trust))
     const placement = yield* Placement
     const host = yield* placement.place(directory)
+    if (options.agent !== null) yield* checkAgent(host, options.agent)
     const session = yield* openSession(host.session, directory, options)
     const connection = yield* host.connect({ label: "terminal", sessionID: session.id })
     const presentation = yield* makePresentation({ connection, location: host.location })
@@ -91,6 +92,16 @@ async function checkFolder(path: string): Promise<void> {
   throw usage(found === null ? `there is no folder and no command ${path}; ${hint}` : `${path} is not a folder`)
 }
 
+/** A name that is no agent is told before anything is written. */
+const checkAgent = (host: PlacedHost, name: string) =>
+  Effect.gen(function*() {
+    const connection = yield* host.connect({ label: "agents" })
+    const agents = yield* (yield* connection.use(AgentList)).list()
+    if (agents.some((agent) => agent.name === name)) return
+    const known = agents.map((agent) => agent.name).join(", ")
+    return yield* Effect.fail(usage(`there is no agent ${JSON.stringify(name)} here; there are ${known}`))
+  }).pipe(Effect.scoped)
+
 const openSession = (sessions: SessionApi, directory: string, options: Options) =>
   Effect.gen(function*() {
     const model = options.model === null ? null : parseModelRef(options.model)
@@ -105,7 +116,10 @@ const openSession = (sessions: SessionApi, directory: string, options: Options) 
         limit: 1
       })).sessions[0]
       : undefined
-    if (found === undefined) return { id: (yield* sessions.create({ model })).id, isNew: true }
-    if (model !== null) yield* sessions.configure(found.id, { model })
+    const { agent } = options
+    if (found === undefined) return { id: (yield* sessions.create({ model, agent })).id, isNew: true }
+    if (model !== null || agent !== null) {
+      yield* sessions.configure(found.id, { ...(model === null ? {} : { model }), ...(agent === null ? {} : { agent }) })
+    }
     return { id: found.id, isNew: false }
   })

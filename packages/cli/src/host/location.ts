@@ -5,11 +5,12 @@
 import { LocationMap, PluginKernel, SessionPlugins } from "@bezel/core/host"
 import { Location, resolveLocation } from "@bezel/core/location"
 import { ProviderRegistry } from "@bezel/core/model"
-import { InteractionBroker } from "@bezel/core/service"
+import { InteractionBroker, ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime, SessionStore } from "@bezel/core/session"
 import { type AppPaths, Settings, type Trust } from "@bezel/core/settings"
 import { ToolRegistry } from "@bezel/core/tool"
 import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
+import { Agents } from "@bezel/plugins/agents/contract"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -32,7 +33,10 @@ const sessionPluginsLayer = (options: LocationOptions) =>
           const trusted = yield* Effect.provide(isTrusted(location.directory, options.trust), services)
           const outside = yield* Effect.provide(outsidePlugins(location.directory, settings, trusted), services)
           return [
-            ...builtinSessionPlugins(options.environment.version, options.plugins),
+            ...builtinSessionPlugins(options.environment.version, {
+              ...options.plugins,
+              agents: { ...options.plugins.agents, trusted }
+            }),
             ...outsideSources("session", outside)
           ]
         })
@@ -61,6 +65,7 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     models: Context.get(services, ProviderRegistry),
     interactions: Context.get(services, InteractionBroker),
     tools: Context.get(services, ToolRegistry),
+    agents: yield* Context.get(services, ServiceDirectory).useLocal(Agents),
     plugins: Context.get(services, PluginKernel).plugins
   }
 })

@@ -1,6 +1,7 @@
 /** Asks the person at the terminal whether a project's settings may take effect, before anything of them does. */
 import { Settings, Trust } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
+import { basename } from "node:path"
 import { createInterface } from "node:readline/promises"
 import { printable } from "../run/text.ts"
 
@@ -19,7 +20,7 @@ export const askForTrust = Effect.fn("askForTrust")(function*(directory: string)
   const onlyHarmless = skipped.length === 0 && status.sets.every((item) => item.keys.length > 0)
   if (onlyHarmless) return
   const lines = status.sets.map((item) =>
-    `  ${item.file}: ${item.keys.length === 0 ? "plugins" : item.keys.join(", ")}`
+    `  ${item.file}: ${item.keys.length === 0 ? basename(item.file) : item.keys.join(", ")}`
   )
   const answer = yield* question(printable(
     `${

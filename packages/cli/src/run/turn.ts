@@ -10,6 +10,7 @@ import type { ModelRef } from "@bezel/core/model"
 import type { ModelSource } from "@bezel/core/model"
 import type { InteractionBrokerShape } from "@bezel/core/service"
 import type { OpenSession, SessionRuntimeHost, SessionStoreShape } from "@bezel/core/session"
+import type { AgentsShape } from "@bezel/plugins/agents/contract"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -29,6 +30,8 @@ export interface RunRequest {
   /** Entry to fork at, or `latest`. */
   readonly fork: string | null
   readonly model: ModelRef | null
+  /** Name of the agent to go on with. */
+  readonly agent: string | null
   readonly title: string | null
 }
 
@@ -40,6 +43,7 @@ export interface RunPlace {
   readonly store: SessionStoreShape
   readonly runtime: SessionRuntimeHost
   readonly models: ModelSource
+  readonly agents: Pick<AgentsShape, "get">
   readonly interactions: Pick<InteractionBrokerShape, "unattended">
 }
 
@@ -65,6 +69,9 @@ export const runTurn = (
     if (request.model !== null) {
       yield* Effect.mapError(place.models.resolve(request.model), (error) => usage(error.message))
     }
+    if (request.agent !== null) {
+      yield* Effect.mapError(place.agents.get(request.agent), (error) => usage(error.message))
+    }
     const sessionID = yield* findSession(place, request, output)
     // Nobody is there to be asked, also about what an earlier run has left open.
     yield* place.interactions.unattended(sessionID, "deny")
@@ -74,9 +81,13 @@ export const runTurn = (
         : failed(error))
     output.session(sessionID)
     const conversation = yield* conversationOf(place, request, session)
+    if (request.agent !== null) {
+      yield* Effect.mapError(conversation.configure({ agent: request.agent }), failed)
+    }
     if (request.model === null) {
       const { view } = yield* Effect.mapError(conversation.snapshot, failed)
-      yield* Effect.mapError(place.models.resolve(view.config.model), (error) =>
+      const agent = yield* Effect.mapError(place.agents.get(view.config.agent), (error) => usage(error.message))
+      yield* Effect.mapError(place.models.resolve(view.config.model ?? agent.model), (error) =>
         error.kind === "unknown_model" ? usage(error.message) : failed(error))
     } else {
       yield* Effect.mapError(conversation.configure({ model: request.model }), failed)
@@ -110,7 +121,7 @@ const findSession = (place: RunPlace, request: RunRequest, output: RunOutput): E
       output.notice(`there is no session in ${location.directory} yet; this is a new one`)
     }
     const created = yield* Effect.mapError(
-      store.create({ location, model: request.model, title: request.title ?? titleOf(request.prompt.text) }),
+      store.create({ location, model: request.model, agent: request.agent, title: request.title ?? titleOf(request.prompt.text) }),
       failed
     )
     return created.id

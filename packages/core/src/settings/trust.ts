@@ -2,7 +2,7 @@
  * Which project folders the user trusts, bound to what each of them sets.
  *
  * Trust is given to a location's whole project and kept per directory with a hash of the settings (their values; comments and
- * spacing do not matter) and of the plugin files in `.bezel/plugins/` there. Any change asks anew. The record is a private
+ * spacing do not matter) and of the files in `.bezel/plugins/` and `.bezel/agents/` there. Any change asks anew. The record is a private
  * file in the state folder, replaced as a whole; a damaged record trusts nothing. Files elsewhere that the settings
  * name (a plugin in the source tree) are not part of the hash: who trusts a project trusts the code that it names.
  */
@@ -29,7 +29,7 @@ export interface TrustStatus {
   readonly status: "nothing" | "trusted" | "untrusted" | "changed"
   /** The directories that set something, outermost first. */
   readonly folders: ReadonlyArray<string>
-  /** What they set: settings files with their sections, and plugin folders. */
+  /** What they set: settings files with their sections, and folders of plugins and agents. */
   readonly sets: ReadonlyArray<{ readonly file: string; readonly keys: ReadonlyArray<string> }>
   /** Names all of that; changes with it. */
   readonly hash: string
@@ -62,16 +62,17 @@ const canonical = (value: JsonValue): string => {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(",")}}`
 }
 
-const pluginFolder = path.join(".bezel", "plugins")
+/** Folders of a project whose files take effect once it is trusted. */
+const trustedFolders = ["plugins", "agents"].map((name) => path.join(".bezel", name))
 
-/** Bounds for what is hashed of a project's plugins; beyond them the project cannot be trusted, rather than half of it. */
+/** Bounds for what is hashed of each; beyond them the project cannot be trusted, rather than half of it. */
 const maxPluginFiles = 2000
 const maxPluginBytes = 8 * 1024 * 1024
 
-const pluginFiles = Effect.fnUntraced(
-  function*(directory: string): Effect.fn.Return<ReadonlyArray<string>, TrustError> {
+const filesBelow = Effect.fnUntraced(
+  function*(top: string): Effect.fn.Return<ReadonlyArray<string>, TrustError> {
     const found: Array<string> = []
-    const pending = [path.join(directory, pluginFolder)]
+    const pending = [top]
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       const folder = next
       const entries = yield* Effect.promise(() => fs.readdir(folder, { withFileTypes: true }).catch(() => []))
@@ -99,16 +100,20 @@ interface FolderState {
 
 const folderState = Effect.fnUntraced(
   function*(folder: ProjectFolder): Effect.fn.Return<FolderState | null, TrustError> {
-    const plugins = yield* pluginFiles(folder.directory)
+    const folders = yield* Effect.forEach(trustedFolders, (name) => {
+      const file = path.join(folder.directory, name)
+      return Effect.map(filesBelow(file), (files) => ({ file, files }))
+    })
+    const files = folders.flatMap((each) => each.files)
     const documents = folder.documents.filter((document) =>
       Object.keys(document.value).some((key) => key !== "$schema")
     )
-    if (documents.length === 0 && plugins.length === 0) return null
+    if (documents.length === 0 && files.length === 0) return null
     const hash = createHash("sha256")
     for (const document of documents) {
       hash.update(`settings\0${path.relative(folder.directory, document.file)}\0${canonical(document.value)}\0`)
     }
-    for (const file of plugins) {
+    for (const file of files) {
       const text = yield* Effect.mapError(
         readRegularFile(file, maxPluginBytes),
         (problem) =>
@@ -124,7 +129,7 @@ const folderState = Effect.fnUntraced(
           file: document.file,
           keys: Object.keys(document.value).filter((key) => key !== "$schema")
         })),
-        ...plugins.length > 0 ? [{ file: path.join(folder.directory, pluginFolder), keys: [] }] : []
+        ...folders.filter((each) => each.files.length > 0).map(({ file }) => ({ file, keys: [] }))
       ]
     }
   }

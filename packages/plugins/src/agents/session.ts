@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as path from "node:path"
-import { PermissionGate } from "../permissions/contract.ts"
+import { type NarrowingSource, PermissionGate } from "../permissions/contract.ts"
 import { deniedTools } from "../permissions/rules.ts"
 import { AgentsSetting } from "../settings/contract.ts"
 import { type Agent, AgentList, Agents, AgentsOptions, type AgentsShape, defaultAgent, UnknownAgent } from "./contract.ts"
@@ -116,22 +116,20 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
       })
   })
 
-  yield* ctx.onActivate(
-    gate.narrow(({ conversationID, sessionID }) =>
-      Effect.gen(function*() {
-        const found: Array<Agent> = [...yield* named(sessionID, conversationID)]
-        let child = sessionID
-        for (let depth = 0; depth < maxAncestors; depth++) {
-          const { parentID } = yield* ctx.session.get(child)
-          if (parentID === null) break
-          const names = yield* ancestorAgents(ctx, open, parentID)
-          found.push(...yield* Effect.forEach(names, (name) => agents.get(name)))
-          child = parentID
-        }
-        return found.map(({ name, permissions, readOnly }) => ({ name, rules: permissions, readOnly }))
-      })
-    )
-  )
+  const narrowings: NarrowingSource = ({ conversationID, sessionID }) =>
+    Effect.gen(function*() {
+      const found: Array<Agent> = [...yield* named(sessionID, conversationID)]
+      let child = sessionID
+      for (let depth = 0; depth < maxAncestors; depth++) {
+        const { parentID } = yield* ctx.session.get(child)
+        if (parentID === null) break
+        const names = yield* ancestorAgents(ctx, open, parentID)
+        found.push(...yield* Effect.forEach(names, (name) => agents.get(name)))
+        child = parentID
+      }
+      return found.map(({ name, permissions, readOnly }) => ({ name, rules: permissions, readOnly }))
+    })
+  yield* ctx.onActivate(Effect.suspend(() => gate.narrow(narrowings)))
 })
 
 /** The sessions that are open in this location, by id. */
