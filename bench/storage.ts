@@ -1,0 +1,135 @@
+/**
+ * What a durable commit costs: `node bench/storage.ts`. Commits per second of one entry of about 200 characters through the
+ * whole harness and through the storage alone, beside the engine below it in the same run: a bare `node:sqlite` transaction
+ * of one insert, and a bare append to a file. Rounds take turns; medians are compared.
+ */
+import { makeToolRegistry } from "@bezel/core/tool"
+import { type Batch, openSqlite } from "@bezel/core/storage"
+import { openHarness } from "@bezel/core/turn"
+import * as Effect from "effect/Effect"
+import * as fs from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import * as os from "node:os"
+import * as path from "node:path"
+import { scriptedModel } from "../packages/core/src/testing/model.ts"
+import { median, spread } from "./measure.ts"
+
+const rounds = 9
+const perRound = 2_000
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "bezel-bench-"))
+const payload = { text: "x".repeat(60) }
+
+interface Side {
+  readonly name: string
+  readonly round: Effect.Effect<void, unknown>
+}
+
+const bareSqlite = (): Side => {
+  const database = new DatabaseSync(path.join(folder, "bare.db"))
+  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE entries (id INTEGER PRIMARY KEY, record TEXT NOT NULL)")
+  const [begin, insert, commit] = [database.prepare("BEGIN IMMEDIATE"), database.prepare("INSERT INTO entries VALUES (?, ?)"), database.prepare("COMMIT")]
+  let id = 0
+  return {
+    name: "bare node:sqlite",
+    round: Effect.sync(() => {
+      for (let n = 0; n < perRound; n++) {
+        begin.run()
+        insert.run(++id, JSON.stringify(recordOf(id)))
+        commit.run()
+      }
+    })
+  }
+}
+
+const bareFile = (): Side => {
+  const file = fs.openSync(path.join(folder, "bare.jsonl"), "a")
+  let id = 0
+  return {
+    name: "bare file append",
+    round: Effect.sync(() => {
+      for (let n = 0; n < perRound; n++) fs.writeSync(file, `${JSON.stringify(recordOf(++id))}\n`)
+    })
+  }
+}
+
+const recordOf = (ordinal: number) => ({
+  id: `e${ordinal}`,
+  ordinal,
+  conversation: "c1",
+  kind: "bench.note",
+  data: payload,
+  model: null,
+  head: null,
+  edits: null,
+  createdAt: 1_700_000_000_000
+})
+
+const storageSide = Effect.gen(function*() {
+  const storage = yield* openSqlite(path.join(folder, "storage.db"), { durability: "process" })
+  let id = 0
+  return {
+    name: "storage commit",
+    round: Effect.gen(function*() {
+      for (let n = 0; n < perRound; n++) {
+        const entry = recordOf(++id)
+        const batch: Batch = {
+          conversations: [],
+          entries: [entry],
+          tasks: [],
+          inputs: [],
+          documents: [],
+          events: [{ conversation: "c1", type: "entry.added", id: entry.id, kind: entry.kind }],
+          nextID: id + 1,
+          at: entry.createdAt
+        }
+        yield* storage.commit(batch)
+      }
+    })
+  } satisfies Side
+})
+
+const harnessSide = (name: string, file: string, watched: boolean) =>
+  Effect.gen(function*() {
+    const storage = yield* openSqlite(path.join(folder, file), { durability: "process" })
+    const harness = yield* openHarness(storage, {
+      sessionID: "ses_bench",
+      models: scriptedModel([]).source,
+      tools: yield* makeToolRegistry(),
+      artifact: () => Effect.die(new Error("none"))
+    })
+    yield* harness.resume
+    if (watched) yield* harness.main.snapshot
+    return {
+      name,
+      round: Effect.gen(function*() {
+        for (let n = 0; n < perRound; n++) yield* harness.main.write("bench.note", { data: payload })
+      })
+    } satisfies Side
+  })
+
+await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+  const sides: ReadonlyArray<Side> = [
+    bareSqlite(),
+    bareFile(),
+    yield* storageSide,
+    yield* harnessSide("harness commit", "harness.db", false),
+    yield* harnessSide("harness commit, with its view", "watched.db", true)
+  ]
+  const times = new Map(sides.map((side) => [side.name, new Array<number>()]))
+  for (let round = -1; round < rounds; round++) {
+    for (const side of sides) {
+      const started = performance.now()
+      yield* side.round
+      // The first round warms up.
+      if (round >= 0) times.get(side.name)?.push(performance.now() - started)
+    }
+  }
+  const bare = median(times.get("bare node:sqlite") ?? [])
+  for (const [name, list] of times) {
+    const perSecond = perRound / median(list) * 1_000
+    const share = `${Math.round(bare / median(list) * 100)} % of bare node:sqlite (±${Math.round(spread(list) * 100)} %)`
+    console.log(`${name.padEnd(32)}${Math.round(perSecond).toLocaleString("en").padStart(9)} per second  ${share}`)
+  }
+})))
+fs.rmSync(folder, { recursive: true })
