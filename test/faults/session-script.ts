@@ -10,7 +10,7 @@ import type { Conversation, ConversationView, Harness } from "@bezel/core/harnes
 import { HarnessError } from "@bezel/core/harness"
 import { apply } from "@bezel/core/json"
 import type { Message, ModelRequest } from "@bezel/core/model"
-import { SessionStorage, type Storage } from "@bezel/core/storage"
+import { openJsonl, type SessionInUse, SessionStorage, type Storage, type StorageError } from "@bezel/core/storage"
 import { makeToolRegistry, tool, type ToolDraft } from "@bezel/core/tool"
 import { makeFileProcessHost, makeJobKind, openHarness } from "@bezel/core/turn"
 import * as Effect from "effect/Effect"
@@ -24,7 +24,8 @@ import { call, fail, say, scriptedModel, type ScriptedStep, wait } from "../../p
 
 export const sessionID = "ses_faults"
 
-export type Backend = "sqlite"
+/** `segments`: JSON lines in segments so small that the script fills many. */
+export type Backend = "sqlite" | "jsonl" | "segments"
 
 /** Every input of the script, by its request id. */
 export const inputs = { one: "r-one", steer: "r-steer", follow: "r-follow", fork: "r-fork", last: "r-last" } as const
@@ -53,10 +54,12 @@ export interface LifeEnd {
   readonly fork: Shown
 }
 
-export const openBackend = (life: Pick<Life, "backend" | "folder">) =>
-  Effect.flatMap(SessionStorage, (files) => files.write(sessionID)).pipe(
-    Effect.provide(SessionStorage.layer({ directory: path.join(life.folder, "data") }))
+export const openBackend = (life: Pick<Life, "backend" | "folder">): Effect.Effect<Storage, StorageError | SessionInUse, Scope.Scope> => {
+  if (life.backend === "segments") return openJsonl(path.join(life.folder, "journal"), { segmentBytes: 4_096 })
+  return Effect.flatMap(SessionStorage, (files) => files.write(sessionID)).pipe(
+    Effect.provide(SessionStorage.layer({ directory: path.join(life.folder, "data"), format: life.backend }))
   )
+}
 
 /** Files that stand for the world outside: what the script's tools and job have done to it. */
 export const worldOf = (folder: string) => {
