@@ -3,21 +3,26 @@
  * and every span that was made.
  */
 import {
+  acceptWebSockets,
   Connection,
   connectUnix,
+  connectWebSocket,
   type ConnectionOptions,
   type ConnectionShape,
   type EndpointOptions,
   type EndpointShape,
   listenUnix,
   loopback,
+  portTransport,
   type Transport
 } from "@bezel/core/rpc"
 import type { Replica, ReplicaStatus, ServiceError } from "@bezel/core/service"
-import { Effect, Option, type Scope, Stream, Tracer } from "effect"
+import { Effect, FiberSet, Option, type Scope, Stream, Tracer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { MessageChannel } from "node:worker_threads"
 import { makeServiceHost } from "../../packages/core/src/testing/service.ts"
 
 /** A way from a client to an endpoint. The matrix runs the same text over each. */
@@ -43,6 +48,48 @@ export const overUnixSocket: TransportUnderTest = {
       yield* Effect.orDie(listenUnix({ path, serve: (end) => endpoint.serve(end) }))
       return connectUnix(path)
     })
+}
+
+/** A real server on a port of loopback, and the WebSocket of the runtime. */
+export const overWebSocket: TransportUnderTest = {
+  name: "a WebSocket",
+  open: (endpoint) =>
+    Effect.gen(function*() {
+      const run = yield* FiberSet.makeRuntime<never>()
+      const accept = yield* acceptWebSockets({ serve: (end) => run(endpoint.serve(end)) })
+      const server = createServer()
+      server.on("upgrade", accept)
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => {
+          server.listen(0, "127.0.0.1", () => resume(Effect.void))
+        }),
+        () => Effect.sync(() => server.close())
+      )
+      const address = server.address()
+      if (address === null || typeof address === "string") throw new Error("the server has no port")
+      return connectWebSocket(`ws://127.0.0.1:${address.port}/rpc`)
+    })
+}
+
+/** Two ends of a message channel, as a worker thread has them. */
+export const overPort: TransportUnderTest = {
+  name: "a worker's port",
+  open: (endpoint) =>
+    Effect.map(FiberSet.makeRuntime<never>(), (run) =>
+      Effect.map(
+        Effect.acquireRelease(
+          Effect.sync(() => new MessageChannel()),
+          ({ port1, port2 }) =>
+            Effect.sync(() => {
+              port1.close()
+              port2.close()
+            })
+        ),
+        ({ port1, port2 }) => {
+          run(endpoint.serve(portTransport(port2)))
+          return portTransport(port1)
+        }
+      ))
 }
 
 export const temporaryFolder = Effect.acquireRelease(

@@ -52,25 +52,6 @@ export const interactions = (transport: TransportUnderTest) => {
       expect(yield* host.broker.open("one")).toEqual([])
     }))
 
-  it.effect("the client that sent the current input is asked first", () =>
-    Effect.gen(function*() {
-      const host = yield* makeHost(transport)
-      const order: Array<string> = []
-      for (const label of ["first", "second"]) {
-        const { connection } = yield* host.connectWith({ label })
-        yield* connection.interactions.handle(Question, () => {
-          order.push(label)
-          return Effect.never
-        })
-        yield* connection.select("one")
-      }
-      const second = (yield* host.endpoint.clients).find((client) => client.label === "second")
-      yield* host.broker.prefer("one", second?.id ?? "")
-      yield* Effect.forkChild(host.broker.request(Question, { question: "who" }, ask))
-      yield* eventually(() => order.length === 2)
-      expect(order).toEqual(["second", "first"])
-    }))
-
   it.effect("a client that disconnects or fails hands the request on, and one that comes late sees it open", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)

@@ -2,12 +2,12 @@
 import { describe } from "@effect/vitest"
 import { calls } from "./calls.ts"
 import { chained } from "./chained.ts"
-import { overLoopback, overUnixSocket } from "./harness.ts"
+import { overLoopback, overPort, overUnixSocket, overWebSocket } from "./harness.ts"
 import { keyed, sessions } from "./instances.ts"
 import { interactions } from "./interactions.ts"
 import { events, state } from "./state.ts"
 
-for (const transport of [overLoopback, overUnixSocket]) {
+for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort]) {
   describe(`over ${transport.name}`, () => {
     describe("calls", () => calls(transport))
     describe("replicated state", () => state(transport))

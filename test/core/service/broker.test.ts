@@ -102,3 +102,19 @@ describe("a session that works for another one", () => {
       expect(top.closed).toEqual(["withdrawn"])
     }).pipe(Effect.scoped))
 })
+
+describe("a request", () => {
+  it.effect("is put before the client that sent the current input first", () =>
+    Effect.gen(function*() {
+      const broker = yield* InteractionBroker.make
+      const order: Array<string> = []
+      for (const id of ["first", "second"]) {
+        const seat = yield* broker.connect({ id, offer: () => order.push(id), close: () => {} })
+        yield* seat.handles([Ask.id])
+        yield* seat.attach("one")
+      }
+      yield* broker.prefer("one", "second")
+      yield* Effect.forkChild(broker.request(Ask, "who", { sessionID: "one" }), { startImmediately: true })
+      expect(order).toEqual(["second", "first"])
+    }).pipe(Effect.scoped))
+})

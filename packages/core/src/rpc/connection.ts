@@ -16,19 +16,37 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Tracer from "effect/Tracer"
-import { MutableRemoteState } from "../service/index.ts"
+import { MutableRemoteState, ServiceErrorCode } from "../service/index.ts"
 import type { Facade, Interaction, RemoteService, RemoteState, ServiceError } from "../service/index.ts"
 import { Asking } from "./asking.ts"
 import type { Fork } from "./demand.ts"
+import { duplex } from "./duplex.ts"
+import type { EndpointShape } from "./endpoint.ts"
 import { FacadeEntry } from "./facade.ts"
 import type { FacadeAddress, Host } from "./facade.ts"
 import { disconnected, makeLink } from "./link.ts"
 import type { Link } from "./link.ts"
 import type { Transport } from "./transport.ts"
-import { Catalogue, decoding, Hello } from "./wire.ts"
-import type { Item } from "./wire.ts"
+import { Catalogue, decoding, Hello, protocolVersion } from "./wire.ts"
+import type { Item, PluginVersion } from "./wire.ts"
 
-const ConnectionStatus = Schema.Struct({ status: Schema.Literals(["connecting", "connected", "disconnected"]) })
+/** Both sides know it, in versions that differ. */
+const Mismatch = Schema.Struct({
+  kind: Schema.Literals(["contract", "plugin"]),
+  /** Of the service or the plugin. */
+  id: Schema.String,
+  here: Schema.String,
+  there: Schema.String
+})
+export type Mismatch = typeof Mismatch.Type
+
+const ConnectionStatus = Schema.Struct({
+  status: Schema.Literals(["connecting", "connected", "disconnected"]),
+  /** Why it is not connected, as far as anybody said so. */
+  reason: Schema.optionalKey(Schema.Struct({ code: ServiceErrorCode, message: Schema.String })),
+  /** What this side and the host have in different versions; each is also logged once per connection. */
+  mismatches: Schema.optionalKey(Schema.Array(Mismatch))
+})
 export type ConnectionStatus = typeof ConnectionStatus.Type
 
 export interface ConnectionOptions {
@@ -36,6 +54,10 @@ export interface ConnectionOptions {
   readonly connect: Effect.Effect<Transport, ServiceError, Scope.Scope>
   /** What this client is, for people. */
   readonly label: string
+  /** The plugins of this side, which are compared with the host's. */
+  readonly manifest?: ReadonlyArray<PluginVersion>
+  /** What this side provides to the host, over the same transport. */
+  readonly serve?: EndpointShape
   /** First and longest delay between attempts: 100 milliseconds and 5 seconds if left out. */
   readonly retry?: { readonly first: Duration.Input; readonly longest: Duration.Input }
   /** How long a subscription stays open after its last user left: 30 seconds if left out. */
@@ -109,11 +131,15 @@ class ClientConnection implements ConnectionShape {
   private readonly host: Host
   private readonly asking: Asking
   private readonly facades = new Map<string, FacadeEntry>()
+  private readonly tokens = new Map<string, RemoteService.Any>()
   private readonly linked = Latch.makeUnsafe(false)
   private readonly selecting = Semaphore.makeUnsafe(1)
   private link: Link | null = null
   private pending: string | null = null
   private epoch: string | null = null
+  private contracts: { readonly [service: string]: number } = {}
+  private mismatches: ReadonlyArray<Mismatch> = []
+  private reason: ServiceError | null = null
 
   constructor(options: ConnectionOptions, fork: Fork) {
     this.options = options
@@ -220,6 +246,8 @@ class ClientConnection implements ConnectionShape {
     if (known !== undefined) return known
     const entry = new FacadeEntry(token, address, this.host)
     this.facades.set(id, entry)
+    this.tokens.set(token.id, token)
+    if (this.link !== null) this.fork(this.compareContract(token))
     return entry
   }
 
@@ -241,20 +269,29 @@ class ClientConnection implements ConnectionShape {
     let delay = first
     const attempt = Effect.gen({ self: this }, function*() {
       yield* this.state.set({ status: "connecting" })
-      const link = yield* makeLink(yield* this.options.connect)
-      yield* this.greet(link)
+      this.reason = null
+      const transport = yield* this.options.connect
+      const { client, host } = this.options.serve === undefined ? { client: transport, host: null } : duplex(transport)
+      const link = yield* makeLink(client)
+      if (host !== null && this.options.serve !== undefined) yield* Effect.forkScoped(this.options.serve.serve(host))
+      yield* Effect.onError(this.greet(link), () => Effect.sync(() => this.reason = link.farewell()))
       delay = first
       this.link = link
       this.linked.openUnsafe()
-      yield* this.state.set({ status: "connected" })
+      yield* this.announce("connected")
+      yield* Effect.forEach([...this.tokens.values()], (token) => this.compareContract(token))
       yield* Effect.raceFirst(link.closed, Effect.andThen(this.asking.over(link), link.closed))
+      this.reason = link.farewell()
     }).pipe(
       Effect.scoped,
-      Effect.catchCause((cause) => Effect.logDebug("The connection to the host was not made or was lost.", cause)),
+      Effect.catchCause((cause) => {
+        for (const failure of cause.reasons) if (failure._tag === "Fail") this.reason ??= failure.error
+        return Effect.logDebug("The connection to the host was not made or was lost.", cause)
+      }),
       Effect.ensuring(Effect.suspend(() => {
         this.link = null
         this.linked.closeUnsafe()
-        return this.state.set({ status: "disconnected" })
+        return this.announce("disconnected")
       })),
       Effect.andThen(Effect.suspend(() => {
         const wait = delay
@@ -265,11 +302,58 @@ class ClientConnection implements ConnectionShape {
     return Effect.forever(attempt)
   }
 
+  private announce(status: ConnectionStatus["status"]): Effect.Effect<void> {
+    return this.state.set({
+      status,
+      ...(this.reason === null || status === "connected"
+        ? {}
+        : { reason: { code: this.reason.code, message: this.reason.message } }),
+      ...(this.mismatches.length === 0 ? {} : { mismatches: this.mismatches })
+    })
+  }
+
+  private compareContract(token: RemoteService.Any): Effect.Effect<void> {
+    const there = Object.hasOwn(this.contracts, token.id) ? this.contracts[token.id] : undefined
+    const here = token.contract.version ?? 1
+    return there === undefined || there === here
+      ? Effect.void
+      : this.report({ kind: "contract", id: token.id, here: `${here}`, there: `${there}` })
+  }
+
+  private report(mismatch: Mismatch): Effect.Effect<void> {
+    const { here, id, kind, there } = mismatch
+    if (this.mismatches.some((known) => known.kind === kind && known.id === id)) return Effect.void
+    this.mismatches = [...this.mismatches, mismatch]
+    return Effect.andThen(
+      Effect.logWarning(
+        `${kind === "plugin" ? "Plugin" : "The contract of service"} "${id}" has version ${here} here and ${there} on ` +
+          "the host; update the older side."
+      ),
+      // While greeting, what was found is announced with the connection itself.
+      Effect.suspend(() => this.link === null ? Effect.void : this.announce("connected"))
+    )
+  }
+
   /** Says who this is and selects what was selected before. A session that is gone leaves none selected. */
   private greet(link: Link): Effect.Effect<void, ServiceError> {
     return Effect.gen({ self: this }, function*() {
-      const hello = yield* decodeHello(yield* link.control({ type: "hello", label: this.options.label }))
+      const { label, manifest = [] } = this.options
+      const hello = yield* decodeHello(
+        yield* link.control({
+          type: "hello",
+          label,
+          protocol: protocolVersion,
+          ...(manifest.length === 0 ? {} : { manifest })
+        })
+      )
       this.epoch = hello.epoch
+      this.contracts = hello.contracts ?? {}
+      this.mismatches = []
+      for (const plugin of hello.manifest ?? []) {
+        const own = manifest.find(({ id }) => id === plugin.id)
+        if (own?.version === undefined || plugin.version === undefined || own.version === plugin.version) continue
+        yield* this.report({ kind: "plugin", id: plugin.id, here: own.version, there: plugin.version })
+      }
       const session = this.session.value
       if (session === null) return
       yield* Effect.catch(

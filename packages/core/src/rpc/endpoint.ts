@@ -30,11 +30,11 @@ import {
 } from "../service/index.ts"
 import type { ClientSeat, Instance, ServiceDirectoryShape } from "../service/index.ts"
 import { ClientView } from "./client-view.ts"
-import { notAttached, overloaded, unknownMember, unknownService } from "./refusals.ts"
+import { notAttached, otherProtocol, overloaded, unknownMember, unknownService } from "./refusals.ts"
 import { serverProtocol } from "./transport.ts"
 import type { Transport } from "./transport.ts"
-import { decodeCall, decodeControl, decodeWatch, ServiceGroup, toWireError } from "./wire.ts"
-import type { Control, Item, Watch, WireError } from "./wire.ts"
+import { decodeCall, decodeControl, decodeWatch, protocolVersion, ServiceGroup, toWireError } from "./wire.ts"
+import type { Control, Hello, Item, PluginVersion, Watch, WireError } from "./wire.ts"
 
 export interface EndpointOptions {
   /**
@@ -44,6 +44,8 @@ export interface EndpointOptions {
   readonly attach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
   /** Told once a client has left a session, by selecting another or by disconnecting. */
   readonly detach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
+  /** The plugins of this host, which a client compares with its own. */
+  readonly manifest?: () => ReadonlyArray<PluginVersion>
   /** Deliveries that may wait for one subscription before it starts again from a snapshot. 1,024 if left out. */
   readonly queueLimit?: number
   /** Calls that one client may have in flight; more answer `overloaded`. 1,000 if left out. */
@@ -253,8 +255,7 @@ class ServedConnection {
   private perform(control: Control): Effect.Effect<unknown, ServiceError> {
     switch (control.type) {
       case "hello":
-        this.identity = { ...this.identity, label: control.label.slice(0, 200) }
-        return Effect.succeed({ client: this.identity.id, epoch: this.directory.epoch })
+        return this.greet(control)
       case "catalogue":
         return Effect.succeed(this.directory.catalogue())
       case "handles":
@@ -264,6 +265,18 @@ class ServedConnection {
       case "select":
         return Effect.as(this.select(control.session), null)
     }
+  }
+
+  private greet(hello: Extract<Control, { readonly type: "hello" }>): Effect.Effect<Hello, ServiceError> {
+    const { label, protocol = protocolVersion } = hello
+    if (protocol !== protocolVersion) return Effect.fail(otherProtocol(protocol))
+    this.identity = { ...this.identity, label: label.slice(0, 200) }
+    return Effect.succeed({
+      client: this.identity.id,
+      epoch: this.directory.epoch,
+      contracts: this.directory.contracts(),
+      manifest: this.options.manifest?.() ?? []
+    })
   }
 
   /** One at a time, and once attached to the end: whoever is told of an attach is told of the detach. */

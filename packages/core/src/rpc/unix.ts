@@ -115,6 +115,14 @@ export const listenUnix = (options: ListenUnixOptions): Effect.Effect<void, List
               })
             )
           }
+          if (fs.statSync(path, { throwIfNoEntry: false })?.isSocket() === false) {
+            return Effect.fail(
+              new ListenError({
+                reason: "in-use",
+                message: `${path} is a file and no socket; move it away, or choose another path.`
+              })
+            )
+          }
           fs.rmSync(path, { force: true })
           return Effect.mapError(open, (again) => failed(path, again))
         }))

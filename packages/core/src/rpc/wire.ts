@@ -54,8 +54,21 @@ export const Watch = Schema.Union([
 ])
 export type Watch = typeof Watch.Type
 
+/** Of the messages of this file. A host answers a client of another one with a refusal that says both. */
+export const protocolVersion = 1
+
+/** A plugin of a manifest, as the two sides compare it. */
+export const PluginVersion = Schema.Struct({ id: Schema.String, version: Schema.optionalKey(Schema.String) })
+export type PluginVersion = typeof PluginVersion.Type
+
 export const Control = Schema.Union([
-  Schema.Struct({ type: Schema.Literal("hello"), label: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("hello"),
+    label: Schema.String,
+    /** What this client speaks; {@link protocolVersion} if left out. */
+    protocol: Schema.optionalKey(Schema.Int),
+    manifest: Schema.optionalKey(Schema.Array(PluginVersion))
+  }),
   /** Attach to a session and show it; null detaches. */
   Schema.Struct({ type: Schema.Literal("select"), session: Schema.NullOr(Schema.String) }),
   Schema.Struct({ type: Schema.Literal("catalogue") }),
@@ -72,7 +85,14 @@ export const Control = Schema.Union([
 ])
 export type Control = typeof Control.Type
 
-export const Hello = Schema.Struct({ client: Schema.String, epoch: Schema.String })
+export const Hello = Schema.Struct({
+  client: Schema.String,
+  epoch: Schema.String,
+  /** Contract versions by service, of those that the host knows. */
+  contracts: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
+  manifest: Schema.optionalKey(Schema.Array(PluginVersion))
+})
+export type Hello = typeof Hello.Type
 export const Catalogue = Schema.Array(Schema.String)
 
 const Operations = Schema.declare(

@@ -21,6 +21,11 @@ export interface MethodContract {
 }
 
 export interface Contract {
+  /**
+   * Raised by whoever changes the contract so that older peers misunderstand it; 1 if left out. Peers exchange it when
+   * they connect, and a difference is reported.
+   */
+  readonly version?: number
   /** Replicated latest values. */
   readonly state?: { readonly [member: string]: AnyCodec }
   /** Sources of happenings, tagged by `type`. */

@@ -93,6 +93,8 @@ export interface ServiceDirectoryShape {
   /** Live keyed instances of a service that a connection attached to `session` may see. */
   readonly keyed: (service: string, session: string | null) => ReadonlyArray<Instance>
   readonly catalogue: () => ReadonlyArray<string>
+  /** Version of each declared contract by service id. */
+  readonly contracts: () => { readonly [service: string]: number }
   /** Called after each change; must not throw or wait. */
   readonly watch: (listener: () => void) => () => void
 }
@@ -221,6 +223,9 @@ class Directory implements ServiceDirectoryShape {
     )
 
   readonly catalogue: ServiceDirectoryShape["catalogue"] = () => [...this.tokens.keys()].sort()
+
+  readonly contracts: ServiceDirectoryShape["contracts"] = () =>
+    Object.fromEntries([...this.tokens].map(([id, { token }]) => [id, token.contract.version ?? 1]))
 
   readonly watch: ServiceDirectoryShape["watch"] = (listener) => {
     this.listeners.add(listener)
