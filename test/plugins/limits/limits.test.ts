@@ -1,12 +1,14 @@
 import { Plugin } from "@bezel/core/host"
+import { SessionRuntime, type SessionStore } from "@bezel/core/session"
 import type { SettingsKey } from "@bezel/core/settings"
-import { call, emptySettings, scriptedModel, type ScriptedTurn, testSessionHost } from "@bezel/core/testing"
+import type { SessionStorage } from "@bezel/core/storage"
+import { call, emptySettings, scriptedModel, type ScriptedTurn, temporaryDirectory, testSessionHost, testSessions } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import type { LimitsOptions } from "@bezel/plugins/limits"
 import { session } from "@bezel/plugins/limits/session"
 import { type LimitSettings, LimitsSetting } from "@bezel/plugins/settings"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Schema, type Scope } from "effect"
+import { Context, Effect, Schema, type Scope } from "effect"
 
 const echo = Plugin.define({
   id: "test.echo",
@@ -25,20 +27,46 @@ const echo = Plugin.define({
     )
 })
 
+/** Has another session answer, as a sub-agent does; `heard` is what came of it. */
+const delegate = (heard: Array<string>) => Plugin.define({
+  id: "test.delegate",
+  session: (ctx) =>
+    Effect.asVoid(ctx.tool.transform((draft) =>
+      draft.set(
+        "delegate",
+        tool({
+          description: "Has a sub-agent answer",
+          input: Schema.Struct({}),
+          execute: (_, call) =>
+            Effect.gen(function*() {
+              const child = yield* ctx.session.create({ parentID: call.sessionID })
+              const { inputID } = yield* ctx.session.prompt({ sessionID: child.id, prompt: { text: "do it" } })
+              const outcome = yield* ctx.session.wait(child.id, inputID)
+              heard.push(outcome.status === "done" ? outcome.text : outcome.error?.message ?? outcome.reason)
+              return "heard"
+            }).pipe(Effect.orDie)
+        })
+      )
+    ))
+})
+
 const step: ScriptedTurn = [call("echo", { text: "x" })]
 
 const world = (
   script: ReadonlyArray<ScriptedTurn>,
   options: LimitsOptions | undefined,
   settings: LimitSettings = {},
-  price = 0
+  price = 0,
+  kept?: { readonly directory: string; readonly sessions: Context.Context<SessionStore | SessionStorage> }
 ) =>
   Effect.gen(function*() {
     const scripted = scriptedModel(script)
+    const heard: Array<string> = []
     const cost = { input: price, output: price, cacheRead: 0, cacheWrite: 0 }
     const model = { info: { ...scripted.info, cost }, stream: scripted.stream }
-    const host = yield* testSessionHost([echo, Plugin.define({ id: "bezel.limits", session })], {
+    const host = yield* testSessionHost([echo, delegate(heard), Plugin.define({ id: "bezel.limits", session })], {
       model,
+      ...kept,
       settings: {
         ...emptySettings,
         get: <A>(key: SettingsKey<A>): A => key.name === LimitsSetting.name ? settings as A : key.default
@@ -46,7 +74,7 @@ const world = (
       ...(options === undefined ? {} : { entries: { "bezel.limits": { required: true, options: { ...options } } } })
     })
     const { id } = yield* Effect.orDie(host.session.create({ title: "t" }))
-    return { host, id, requests: () => scripted.requests.length, ask: (text: string) => host.ask(id, text) }
+    return { host, id, heard, requests: () => scripted.requests.length, ask: (text: string) => host.ask(id, text) }
   }) satisfies Effect.Effect<unknown, unknown, Scope.Scope>
 
 describe("limits", () => {
@@ -94,6 +122,43 @@ describe("limits", () => {
       expect(requests()).toBe(1)
       expect(yield* ask("on")).toContain("may cost $0.000001")
       expect(requests()).toBe(1)
+    }).pipe(Effect.scoped))
+
+  it.live("sub-agents are paid from the same purse: they end when it is empty, and so does who called them", () =>
+    Effect.gen(function*() {
+      // What one answer costs.
+      const one = yield* world(["done"], undefined, {}, 1_000_000)
+      yield* one.ask("go")
+      yield* Context.get(one.host.services, SessionRuntime).settled
+      const price = (yield* Effect.orDie(one.host.session.get(one.id))).cost
+      expect(price).toBeGreaterThan(0)
+
+      const delegation: ScriptedTurn = [call("delegate", {})]
+      // Two answers are paid for: the caller's and the sub-agent's first.
+      const two = yield* world([delegation, step, "never", "never"], { maxCostUSD: price * 1.5 }, {}, 1_000_000)
+      expect(yield* two.ask("go")).toContain("all its sub-agents counted,")
+      expect(two.requests()).toBe(2)
+      expect(two.heard).toEqual([expect.stringContaining("all its sub-agents counted,")])
+
+      // With enough for all of it, nothing ends.
+      const enough = yield* world([delegation, step, "child", "done"], { maxCostUSD: price * 100 }, {}, 1_000_000)
+      expect(yield* enough.ask("go")).toBe("done")
+      expect(enough.heard).toEqual(["child"])
+    }).pipe(Effect.scoped))
+
+  it.live("what sub-agents of earlier turns have cost counts when the session goes on, also in another process", () =>
+    Effect.gen(function*() {
+      const kept = { sessions: yield* testSessions, directory: yield* temporaryDirectory }
+      const delegation: ScriptedTurn = [call("delegate", {})]
+      const before = yield* Effect.scoped(Effect.gen(function*() {
+        const { ask, host, id } = yield* world([delegation, step, "child", "done"], undefined, {}, 1_000_000, kept)
+        yield* ask("go")
+        yield* Context.get(host.services, SessionRuntime).settled
+        return yield* Effect.orDie(host.session.get(id))
+      }))
+      const after = yield* world(["never"], { maxCostUSD: before.cost * 1.5 }, {}, 1_000_000, kept)
+      expect(yield* after.host.ask(before.id, "on")).toContain("all its sub-agents counted,")
+      expect(after.requests()).toBe(0)
     }).pipe(Effect.scoped))
 
   it.live("a model without a price never reaches a limit of cost", () =>
