@@ -29,11 +29,11 @@ const order: ReadonlyArray<Feature> = [
   "providers",
   "tools",
   "question",
-  "subagent",
   "context",
   "limits",
   "permissions",
   "agents",
+  "subagent",
   "compaction",
   "chat"
 ]

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { makeHome } from "../../e2e/command.ts"
+import { runInTerminal } from "../../e2e/terminal.ts"
 
 const source = { env: { BEZEL_SOURCE: "1" } }
 
@@ -25,5 +26,32 @@ describe("bezel run", () => {
       expect.objectContaining({ type: "tool.finished", name: "question", code: "unattended", isError: true })
     )
     expect(ended.lines().at(-1)).toMatchObject({ type: "result", status: "done" })
+  })
+})
+
+/** A dialog takes no keys of somebody who is still typing: a person looks first, for as long as this. */
+const look = () => new Promise((resolve) => setTimeout(resolve, 1_000))
+
+describe("bezel in a terminal", () => {
+  it("puts a question to the person, also one of a sub-agent, and goes on with the answer", async () => {
+    const home = makeHome()
+    const terminal = runInTerminal(home, "BEZEL_SOURCE=1 bezel")
+    await terminal.shows(/default model/)
+    terminal.type("ask Which colour? red | green\r")
+    await terminal.shows(/1\. red[\s\S]*2\. green/)
+    await look()
+    terminal.type("2")
+    await terminal.shows(/✓ question Which colour\?\s+green/)
+    await terminal.shows(/The user chose: green/)
+    terminal.type("task below: ask How many? one | two\r")
+    await terminal.shows(/question How many\?[\s\S]*1\. one[\s\S]*3\. Something else/)
+    await look()
+    terminal.type("3")
+    await terminal.shows(/your answer/)
+    terminal.type("seven\r")
+    await terminal.shows(/✓ subagent below/)
+    await terminal.shows(/The user answered: seven/)
+    terminal.type("\u0004")
+    expect((await terminal.ended).code).toBe(0)
   })
 })

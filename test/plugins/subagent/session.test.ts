@@ -10,12 +10,14 @@ import {
   say,
   scriptedModel,
   type ScriptedTurn,
+  temporaryDirectory,
   testPresentation,
   type TestSessionHost,
   testSessionHost,
   testSessions
 } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
+import { session as agents } from "@bezel/plugins/agents/session"
 import { Approval } from "@bezel/plugins/permissions/contract"
 import { session as permissions } from "@bezel/plugins/permissions/session"
 import { Question } from "@bezel/plugins/question/contract"
@@ -93,13 +95,15 @@ const world = (scripts: { readonly [prompt: string]: ReadonlyArray<ScriptedTurn>
         touchPlugin(ran),
         ...given.extra ?? [],
         Plugin.define({ id: "bezel.question", session: question }),
-        Plugin.define({ id: "bezel.subagent", session: subagent }),
-        Plugin.define({ id: "bezel.permissions", session: permissions })
+        Plugin.define({ id: "bezel.permissions", session: permissions }),
+        Plugin.define({ id: "bezel.agents", session: agents }),
+        Plugin.define({ id: "bezel.subagent", session: subagent })
       ],
       {
         model,
         settings: withAgents(given.agents ?? {}),
         entries: {
+          "bezel.agents": { required: true, options: { configDirectory: yield* temporaryDirectory } },
           "bezel.subagent": {
             required: true,
             ...(given.maxDepth === undefined ? {} : { options: { maxDepth: given.maxDepth } })
@@ -152,7 +156,7 @@ describe("a sub-agent", () => {
       expect(yield* host.ask(id, "go")).toBe("all done")
       expect(resultsIn(model.requests.at(-1))).toMatchObject([{ isFailure: false, result: "it is blue" }])
       const [child] = yield* children(host, id)
-      expect(child).toMatchObject({ parentID: id, title: "do look", agent: null })
+      expect(child).toMatchObject({ parentID: id, title: "do look", agent: "build" })
       const asked = model.requests[1]
       expect(asked?.messages.filter(({ role }) => role !== "system")).toMatchObject([{ role: "user" }])
       expect(JSON.stringify(asked?.messages)).toContain("You are a sub-agent")
@@ -187,14 +191,17 @@ describe("a sub-agent", () => {
       yield* host.session.configure(id, { model: { provider: "test", model: "mine" } })
       yield* host.ask(id, "go")
       const made = yield* children(host, id)
-      expect(made.map((child) => [child.agent, child.model?.model]).sort()).toEqual([[null, "mine"], [
+      expect(made.map((child) => [child.agent, child.model?.model]).sort()).toEqual([["build", "mine"], [
         "review",
         "other"
       ]])
       expect(resultsIn(model.requests.at(-1))).toMatchObject([
         { result: "A" },
         { result: "B" },
-        { isFailure: true, result: 'There is no agent "nobody"; there are review.' }
+        {
+          isFailure: true,
+          result: 'There is no agent "nobody" here; there are build, plan, review, explore.'
+        }
       ])
     }).pipe(Effect.scoped))
 
@@ -272,6 +279,45 @@ describe("a sub-agent", () => {
       expect(yield* progress("thinking")).toMatchObject({ calls: 1 })
       yield* Deferred.succeed(shown, undefined)
       yield* host.session.wait(id)
+    }).pipe(Effect.scoped))
+})
+
+describe("an agent's limits", () => {
+  it.live("hold for its sub-agents, whatever agent those are told to be", () =>
+    Effect.gen(function*() {
+      const write = Plugin.define({
+        id: "test.write",
+        session: (ctx) =>
+          Effect.asVoid(ctx.tool.transform((draft) =>
+            draft.set(
+              "write",
+              tool({
+                description: "Writes",
+                input: Schema.Struct({}),
+                permission: () => ({ access: "write", subjects: [`${ctx.location.directory}/x`] }),
+                execute: () => Effect.succeed("written")
+              })
+            )
+          ))
+      })
+      const { host, id } = yield* world({
+        go: [[task("change", { agent: "build" })], "top"],
+        change: [[call("write", {})], "tried"]
+      }, { extra: [write] })
+      yield* host.session.configure(id, { agent: "plan" })
+      expect(yield* host.ask(id, "go")).toBe("top")
+      const [child] = yield* children(host, id)
+      expect(child?.agent).toBe("build")
+      expect(yield* finished(host, child?.id ?? "")).toMatchObject([{ isError: true, code: "denied_by_rule" }])
+    }).pipe(Effect.scoped))
+
+  it.live("are named to the model where it may choose one", () =>
+    Effect.gen(function*() {
+      const { host, id, model } = yield* world({ go: ["hi"] }, { agents: { tester: { description: "Writes tests." } } })
+      yield* host.ask(id, "go")
+      const described = model.requests[0]?.tools.find(({ name }) => name === "subagent")?.description
+      expect(described).toContain("- explore: Finds its way")
+      expect(described).toContain("- tester: Writes tests.")
     }).pipe(Effect.scoped))
 })
 

@@ -30,7 +30,7 @@ const show = (given: Partial<ToolCallView>, expanded = false) =>
 const details = (given: Partial<SubagentDetails> = {}): SubagentDetails => ({
   sessionID: "ses_1",
   description: "look around",
-  agent: null,
+  agent: "build",
   status: "completed",
   reason: null,
   calls: 3,

@@ -26,7 +26,7 @@ export type SubagentUsage = typeof SubagentUsage.Type
 export const SubagentDetails = Schema.Struct({
   sessionID: Schema.String,
   description: Schema.String,
-  agent: Schema.NullOr(Schema.String),
+  agent: Schema.String,
   status: Schema.Literals(["completed", "unanswered"]),
   /** Why there is no answer: `terminated`, `aborted`, `failed` or `stale`. */
   reason: Schema.NullOr(Schema.String),

@@ -7,15 +7,14 @@
  * once. Interrupting the call interrupts the child; a suspended call leaves it at work. Waiting holds no line and no lock. What
  * the child asks a person is asked where its parent's people are, and denied where its parent would be denied.
  */
-import type { Conversation, ConversationConfig } from "@bezel/core/harness"
+import type { Conversation } from "@bezel/core/harness"
 import type { SessionContext } from "@bezel/core/host"
-import { type ModelRef, parseModelRef } from "@bezel/core/model"
 import { makeSessionID, type OpenSession } from "@bezel/core/session"
 import { tool, type ToolCall, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type AgentSettings, AgentsSetting } from "../settings/contract.ts"
+import { type Agent, Agents, type AgentsShape } from "../agents/contract.ts"
 import { follow, type Sums, sumsOf } from "./activity.ts"
 import { type SubagentDetails, SubagentOptions } from "./contract.ts"
 
@@ -26,7 +25,7 @@ export class SubagentOptionsError extends Schema.TaggedError<SubagentOptionsErro
 
 type Context = Pick<
   SessionContext,
-  "options" | "settings" | "namespace" | "hooks" | "onSession" | "session" | "tool" | "interactions"
+  "options" | "namespace" | "hooks" | "onActivate" | "onSession" | "session" | "tool" | "interactions" | "use"
 >
 
 const defaultMaxDepth = 3
@@ -66,31 +65,6 @@ const openSessions = (ctx: Pick<Context, "onSession">) =>
     return open
   })
 
-const agentOf = (agents: { readonly [name: string]: AgentSettings }, name: string | undefined) => {
-  if (name === undefined) return Effect.succeed(null)
-  const agent = Object.hasOwn(agents, name) ? agents[name] : undefined
-  if (agent !== undefined) return Effect.succeed(agent)
-  const known = Object.keys(agents)
-  return Effect.fail(
-    new ToolFailure({
-      message: `There is no agent "${name}"; ${
-        known.length === 0 ? "leave agent out, none is set up" : `there are ${known.join(", ")}`
-      }.`
-    })
-  )
-}
-
-const modelOf = (
-  agent: AgentSettings | null,
-  config: ConversationConfig | null
-): Effect.Effect<ModelRef | null, ToolFailure> => {
-  if (agent?.model === undefined) return Effect.succeed(config?.model ?? null)
-  const model = parseModelRef(agent.model)
-  return "error" in model
-    ? Effect.fail(new ToolFailure({ message: `The agent's model: ${model.error}.` }))
-    : Effect.succeed(model)
-}
-
 /** Fails where one more sub-agent would be too deep. */
 const checkDepth = Effect.fnUntraced(function*(ctx: Context, sessionID: string, maxDepth: number) {
   let depth = 0
@@ -118,12 +92,24 @@ const withAnswer = (sums: Sums, details: Omit<SubagentDetails, "calls" | "usage"
     ...(sums.unattended ? { code: "unattended" } : {})
   })
 
-const subagent = (ctx: Context, open: ReadonlyMap<string, OpenSession>, maxDepth: number) =>
-  Effect.fn("subagent")(function*(input: Input, call: ToolCall) {
-    const agent = yield* agentOf(ctx.settings.get(AgentsSetting), input.agent)
-    yield* checkDepth(ctx, call.sessionID, maxDepth)
+/** The agent to be, and what the session begins with: its own model and thinking, else those of who asks. */
+const begin = Effect.fnUntraced(
+  function*(agents: AgentsShape, open: ReadonlyMap<string, OpenSession>, input: Input, call: ToolCall) {
     const config = yield* configOf(open, call)
-    const model = yield* modelOf(agent, config)
+    const asking = yield* agents.get(config?.agent ?? null)
+    const agent = input.agent === undefined ? asking : yield* agents.get(input.agent)
+    return {
+      agent: agent.name,
+      model: agent.model ?? config?.model ?? asking.model,
+      thinking: agent.thinking ?? config?.thinking
+    }
+  }
+)
+
+const subagent = (ctx: Context, agents: AgentsShape, open: ReadonlyMap<string, OpenSession>, maxDepth: number) =>
+  Effect.fn("subagent")(function*(input: Input, call: ToolCall) {
+    yield* checkDepth(ctx, call.sessionID, maxDepth)
+    const { agent, model, thinking } = yield* begin(agents, open, input, call)
     const childID = yield* call.memo("session", makeSessionID(yield* Clock.currentTimeMillis))
     let inputID: string | null = null
     yield* call.onAbort(Effect.suspend(() =>
@@ -136,12 +122,11 @@ const subagent = (ctx: Context, open: ReadonlyMap<string, OpenSession>, maxDepth
       id: childID,
       parentID: call.sessionID,
       title: input.description,
-      agent: input.agent ?? null,
+      agent,
       model
     }).pipe(Effect.catchTag("SessionExists", () => Effect.void))
     return yield* Effect.scoped(Effect.gen(function*() {
       yield* ctx.interactions.relay({ from: childID, to: call.sessionID })
-      const thinking = agent?.thinking ?? config?.thinking
       if (thinking !== undefined) yield* ctx.session.configure(childID, { thinking })
       // Accepted and known in one step: an interrupt must find the prompt that it has to take back.
       const prompted = yield* Effect.uninterruptible(Effect.tap(
@@ -165,7 +150,7 @@ const subagent = (ctx: Context, open: ReadonlyMap<string, OpenSession>, maxDepth
       const sums: Sums = child === undefined
         ? { calls: 0, usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }, unattended: false }
         : yield* sumsOf(child.main)
-      const known = { sessionID: childID, description: input.description, agent: input.agent ?? null }
+      const known = { sessionID: childID, description: input.description, agent }
       if (outcome.status === "done") {
         return withAnswer(sums, { ...known, status: "completed", reason: null }, outcome.text)
       }
@@ -178,14 +163,13 @@ const subagent = (ctx: Context, open: ReadonlyMap<string, OpenSession>, maxDepth
     }))
   })
 
-const listed = (agents: { readonly [name: string]: AgentSettings }): string => {
-  const names = Object.entries(agents)
-  if (names.length === 0) return ""
-  const lines = names.map(([name, { description, model }]) =>
-    `- ${name}: ${description ?? "no description"}${model === undefined ? "" : ` (${model})`}`
-  )
-  return `\n\nAgents:\n${lines.join("\n")}`
-}
+const description =
+  "Hands a task to a sub-agent, which works in a session of its own with the same tools and a fresh context, and gives its " +
+  "answer. For work that would fill this conversation with what it need not know, and for independent tasks side by side: " +
+  "call it several times at once."
+
+const listed = (agents: ReadonlyArray<Agent>): string =>
+  `\n\nAgents:\n${agents.map(({ description, name }) => `- ${name}: ${description}`).join("\n")}`
 
 /** The facet for session hosts. */
 export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
@@ -200,19 +184,23 @@ export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
     systemInstructions: (api) =>
       Effect.map(ctx.session.get(api.sessionID), ({ parentID }) => parentID === null ? undefined : instructions)
   })
-  yield* ctx.tool.transform((draft) =>
-    draft.set(
-      "subagent",
-      tool({
-        description:
-          "Hands a task to a sub-agent, which works in a session of its own with the same tools and a fresh " +
-          "context, and gives its answer. For work that would fill this conversation with what it need not know, and for " +
-          `independent tasks side by side: call it several times at once.${listed(ctx.settings.get(AgentsSetting))}`,
-        input: Input,
-        replay: "safe",
-        permission: ({ agent }) => ({ access: "subagent", subjects: agent === undefined ? [] : [agent] }),
-        execute: subagent(ctx, open, options.maxDepth ?? defaultMaxDepth)
-      })
+  const agents = yield* ctx.use(Agents)
+  // The tool's description names the agents, which are known once their plugin is there.
+  yield* ctx.onActivate(
+    Effect.suspend(() =>
+      Effect.flatMap(agents.list, (all) =>
+        Effect.asVoid(ctx.tool.transform((draft) =>
+          draft.set(
+            "subagent",
+            tool({
+              description: description + listed(all),
+              input: Input,
+              replay: "safe",
+              permission: ({ agent }) => ({ access: "subagent", subjects: agent === undefined ? [] : [agent] }),
+              execute: subagent(ctx, agents, open, options.maxDepth ?? defaultMaxDepth)
+            })
+          )
+        )))
     )
   )
 })
