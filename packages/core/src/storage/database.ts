@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
 import type * as NodeSqlite from "node:sqlite"
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
+import type { JsonValue } from "../json/index.ts"
 import { StorageError } from "./storage.ts"
 
 /** `process`: what was acknowledged survives the death of the process. `power`: also the machine's. */
@@ -79,6 +80,7 @@ const advice: { readonly [kind in Kind]: string } = {
   not_found: "",
   corrupt: "; the file is damaged: restore it from a backup, or set it aside",
   newer_version: "; upgrade Bezel to read it",
+  older_version: "; go on with the session once to bring it up to date",
   disk_full: "; make room on the disk, then try again",
   read_only: "; make the file and its folder writable",
   permission: "; check who owns the file and its folder",
@@ -218,22 +220,43 @@ export class Database {
   }
 }
 
+/** What is stored as JSON: `base` and `operations` are of documents, `events` of commits. */
+export type StoredSort = "conversation" | "entry" | "task" | "input" | "base" | "operations" | "events"
+
+/** How one version of a format becomes the next. */
+export interface Migration {
+  readonly from: number
+  /** Statements that change the tables, for a format that has tables. */
+  readonly schema?: string
+  /** What is stored as the next version has it. What it throws for is set aside. */
+  readonly value?: (sort: StoredSort, value: JsonValue) => JsonValue
+}
+
 export interface Format {
   /** Marks the file as one of ours, in its header. */
   readonly applicationID: number
   /** Written by this program; older ones are migrated, newer ones refused. */
   readonly version: number
   readonly schema: string
+  /** From each earlier version that can still be read to the next. */
+  readonly migrations?: ReadonlyArray<Migration>
 }
 
 const pragma = (database: Database, name: "user_version" | "application_id"): number =>
   Number(database.get(`PRAGMA ${name}`)?.[name])
 
+export interface FormatOptions {
+  /** Makes the tables in an empty file. */
+  readonly create: boolean
+  /** Brings a file of an older version up to date. */
+  readonly migrate?: (database: Database, format: Format, version: number) => void
+}
+
 /**
- * Makes sure that a file has this format: creates it in an empty file, refuses a newer one by name, and refuses a file of
- * another program.
+ * Makes sure that a file has this format: creates it in an empty file, has an older one migrated, refuses a newer one by
+ * name, and refuses a file of another program.
  */
-export const ensureFormat = (database: Database, format: Format, options: { readonly create: boolean }): void => {
+export const ensureFormat = (database: Database, format: Format, options: FormatOptions): void => {
   const refuse = (kind: Kind, message: string): never => {
     throw new StorageError({ kind, message: `${database.path}: ${message}${advice[kind]}`, path: database.path })
   }
@@ -244,7 +267,13 @@ export const ensureFormat = (database: Database, format: Format, options: { read
       if (version > format.version) {
         refuse("newer_version", `this file has format ${version}, and this Bezel reads up to ${format.version}`)
       }
-      return version === format.version
+      if (version < format.version) {
+        if (options.migrate === undefined) {
+          refuse("older_version", `this file has format ${version}, and this Bezel reads ${format.version}`)
+        }
+        options.migrate?.(database, format, version)
+      }
+      return true
     }
     if (application !== 0 || database.get("SELECT 1 FROM sqlite_schema LIMIT 1") !== undefined) {
       refuse("corrupt", "this file is not Bezel's")

@@ -66,7 +66,7 @@ export interface Group {
   readonly first: number
   readonly nextID: number
   readonly at: number
-  readonly hasEvents: boolean
+  readonly events: ReadonlyArray<JsonValue>
   /** The confirming line. */
   readonly place: Place
   readonly records: ReadonlyArray<PlacedLine>
@@ -107,6 +107,25 @@ const sumOf = (bytes: Buffer, start: number, end: number): boolean => {
   if (end - start < sumLength) return false
   const stored = sumSuffix.exec(bytes.toString("latin1", end - sumLength, end))?.[1]
   return stored !== undefined && zlib.crc32(bytes.subarray(start, end - sumLength)) === Number.parseInt(stored, 16)
+}
+
+/** A whole group as it is written, for those that write again what was read. */
+export const groupText = (group: {
+  readonly sequence: number
+  readonly first: number
+  readonly nextID: number
+  readonly at: number
+  readonly events: ReadonlyArray<JsonValue>
+  readonly records: ReadonlyArray<RecordLine>
+}): string => {
+  const { at, events, first, nextID, records, sequence } = group
+  const lines = records.map((record) => `${JSON.stringify(record)}\n`).join("")
+  const gap = first === sequence ? "" : `,"first":${first}`
+  const closing =
+    `{"commit":${sequence},"records":${records.length},"nextID":${nextID},"at":${JSON.stringify(at)}${gap},"events":${
+      JSON.stringify(events)
+    }`
+  return `${lines}${sealed(closing, zlib.crc32(lines))}\n`
 }
 
 export interface Header {
@@ -254,7 +273,7 @@ const readGroup = (
       first: typeof first === "number" ? first : commit,
       nextID,
       at,
-      hasEvents: Array.isArray(events) && events.length > 0,
+      events: Array.isArray(events) ? events : [],
       place: placeOf(confirm),
       records,
       start: shift + start,

@@ -226,6 +226,10 @@ export class JsonlIndex {
     return Number(this.#database.get("SELECT max(ordinal) AS top FROM entries")?.top ?? -1)
   }
 
+  countEntries(): number {
+    return Number(this.#database.get("SELECT count(*) AS count FROM entries")?.count)
+  }
+
   entries(scan: EntryScan): ReadonlyArray<EntryRow> {
     const conditions = ["conversation = ?"]
     const values: Array<string | number> = [scan.conversation]

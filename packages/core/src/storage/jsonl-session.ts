@@ -79,6 +79,12 @@ export class JsonlSession {
     })
   }
 
+  /** Begins again with an empty index. */
+  restart(index: JsonlIndex): void {
+    this.index = index
+    this.resume()
+  }
+
   /** Goes on from the index's checkpoint. */
   resume(): void {
     const checkpoint = this.index.checkpoint()
@@ -117,17 +123,18 @@ export class JsonlSession {
       position.line = last.line
       position.mark = Math.max(position.mark, this.tail.mark)
       this.note()
-      this.#noteGaps(state.damage)
+      this.noteGaps(state.damage)
       each?.()
     }
     position.sequence = Math.max(position.sequence, state.sequence)
-    this.#noteGaps(state.damage)
+    this.noteGaps(state.damage)
     return { damage: state.damage, last }
   }
 
   readonly #noted = new Set<Damage>()
 
-  #noteGaps(damage: ReadonlyArray<Damage>): void {
+  /** Remembers which commits are missing. */
+  noteGaps(damage: ReadonlyArray<Damage>): void {
     for (const item of damage) {
       if (item.first > item.last || this.#noted.has(item)) continue
       this.#noted.add(item)
@@ -239,6 +246,10 @@ export class JsonlSession {
     return decodeStored<Record<string, A>>(this.line(place, what), path, what)[member] as A
   }
 
+  maxOrdinal(): number {
+    return Math.max(this.index.maxOrdinal(), this.tail.maxOrdinal)
+  }
+
   conversation(id: string): ConversationRecord | null {
     const place = this.tail.conversations.get(id) ?? this.index.conversation(id)
     return place === null ? null : this.record(place, "conversation", `conversation ${id}`)
@@ -326,6 +337,19 @@ export class JsonlSession {
       if (state.sequence > last && state.sequence <= sequence) states.push(state)
     }
     return states.slice(Math.max(0, states.findLastIndex((state) => state.base)))
+  }
+
+  /** A document as far as it is known: `upTo` names the commit after which it is not, `null` when it is known to the end. */
+  lastKnown(document: string): { readonly value: JsonValue; readonly upTo: number | null } {
+    const from = this.#states(document, Number.MAX_SAFE_INTEGER)[0]?.sequence ?? 0
+    const gap = this.gaps().find((item) => item.first > from)
+    const upTo = gap === undefined ? null : gap.first - 1
+    return { value: this.document(document, upTo ?? Number.MAX_SAFE_INTEGER), upTo }
+  }
+
+  /** Names of the documents that there are. */
+  documents(): ReadonlyArray<string> {
+    return [...new Set([...this.index.documents(), ...this.tail.documents.keys()])]
   }
 
   document(document: string, sequence = Number.MAX_SAFE_INTEGER): JsonValue {

@@ -37,9 +37,14 @@ export class JsonlTail {
   /** How many commits it has. */
   count = 0
 
-  #document(index: JsonlIndex, line: DocumentLine, sequence: number, place: Place): void {
+  /** What is known of a document before its next change. */
+  documentRow(index: JsonlIndex, document: string): DocumentRow | null {
+    return this.documents.get(document)?.row ?? index.document(document)
+  }
+
+  /** Adds a change of a document of which `row` was known. */
+  addDocument(row: DocumentRow | null, line: DocumentLine, place: Place, sequence: number): void {
     const known = this.documents.get(line.document)
-    const row = known?.row ?? index.document(line.document)
     const base = "base" in line
     const first = row?.first ?? sequence
     const state: StateRow = { sequence, base, place }
@@ -58,8 +63,8 @@ export class JsonlTail {
     }
   }
 
-  /** Adds one record of commit `sequence`. */
-  add(index: JsonlIndex, record: RecordLine, place: Place, sequence: number): void {
+  /** Adds one record of commit `sequence`. Cannot fail. */
+  add(record: Exclude<RecordLine, DocumentLine>, place: Place, sequence: number): void {
     if ("entry" in record) {
       const { conversation, head, id, kind, ordinal } = record.entry
       // An entry never changes, so one that is there twice is the first.
@@ -68,8 +73,7 @@ export class JsonlTail {
       this.ordinals.add(ordinal)
       this.mark = Math.max(this.mark, numberOf(id) ?? 0)
       this.maxOrdinal = Math.max(this.maxOrdinal, ordinal)
-    } else if ("document" in record) this.#document(index, record, sequence, place)
-    else if ("task" in record) {
+    } else if ("task" in record) {
       const { id, ordinal } = record.task
       this.tasks.set(id, { id, ordinal, live: isLiveTask(record.task), place })
     } else if ("input" in record) {
@@ -87,7 +91,11 @@ export class JsonlTail {
   }
 
   addGroup(index: JsonlIndex, group: Group): void {
-    for (const { place, record } of group.records) this.add(index, record, place, group.sequence)
-    this.end(group.sequence, group.hasEvents, group.place)
+    const { sequence } = group
+    for (const { place, record } of group.records) {
+      if ("document" in record) this.addDocument(this.documentRow(index, record.document), record, place, sequence)
+      else this.add(record, place, sequence)
+    }
+    this.end(group.sequence, group.events.length > 0, group.place)
   }
 }

@@ -9,6 +9,7 @@ import type { JsonValue } from "../json/index.ts"
 import { storageError } from "./database.ts"
 import { header, sealed } from "./jsonl-format.ts"
 import type { DocumentLine, Place, RecordLine } from "./jsonl-format.ts"
+import type { DocumentRow } from "./jsonl-index.ts"
 import { Appender } from "./jsonl-segments.ts"
 import type { JsonlSession } from "./jsonl-session.ts"
 import { numberOf } from "./jsonl-tail.ts"
@@ -63,9 +64,18 @@ class GroupBuffer {
 }
 
 interface PendingLine {
-  readonly record: RecordLine
+  /** Takes the line in, once it is stored. */
+  readonly take: (place: Place) => void
   readonly offset: number
   readonly length: number
+}
+
+interface PreparedDocument {
+  readonly line: DocumentLine
+  readonly text: string
+  readonly value: JsonValue
+  /** What was known of the document before. */
+  readonly row: DocumentRow | null
 }
 
 export class JsonlWriter {
@@ -86,7 +96,7 @@ export class JsonlWriter {
     this.#warn = warn
     const { offset, segment } = session.position
     this.#appender = new Appender(session.segments, segment, offset, options)
-    this.#maxOrdinal = Math.max(session.index.maxOrdinal(), session.tail.maxOrdinal)
+    this.#maxOrdinal = session.maxOrdinal()
     this.#checkpointAfter = options.checkpointEvery
   }
 
@@ -126,7 +136,7 @@ export class JsonlWriter {
     return known !== undefined ? known : this.session.document(document)
   }
 
-  #documentLine(write: DocumentWrite): { readonly line: DocumentLine; readonly text: string; readonly value: JsonValue } {
+  #documentLine(write: DocumentWrite): PreparedDocument {
     const { document, retained } = write
     const { folder, index, tail } = this.session
     let value = write.base !== undefined ? write.base : this.#value(document)
@@ -135,14 +145,14 @@ export class JsonlWriter {
     } catch (error) {
       throw refused(folder, `this commit was not stored: ${error instanceof Error ? error.message : String(error)}`)
     }
-    const row = tail.documents.get(document)?.row ?? index.document(document)
+    const row = tail.documentRow(index, document)
     if (write.base === undefined && row !== null) {
       const line: DocumentLine = { document, retained, operations: write.operations as unknown as JsonValue }
       const text = JSON.stringify(line)
-      if (row.replaySize + text.length <= Math.max(minimumReplay, row.baseSize)) return { line, text, value }
+      if (row.replaySize + text.length <= Math.max(minimumReplay, row.baseSize)) return { line, row, text, value }
     }
     const line: DocumentLine = { document, retained, base: value }
-    return { line, text: JSON.stringify(line), value }
+    return { line, row, text: JSON.stringify(line), value }
   }
 
   /** Goes to a new segment when this one is full. */
@@ -163,12 +173,12 @@ export class JsonlWriter {
   }
 
   #append(batch: Batch, sequence: number): void {
-    const { position, tail, index } = this.session
+    const { position, tail } = this.session
     const buffer = this.#buffer
     buffer.begin()
     const lines: Array<PendingLine> = []
-    const add = (record: RecordLine, text: string): void => {
-      lines.push({ record, ...buffer.add(text) })
+    const add = (record: Exclude<RecordLine, DocumentLine>, text: string): void => {
+      lines.push({ take: (place) => tail.add(record, place, sequence), ...buffer.add(text) })
     }
     for (const conversation of batch.conversations) add({ conversation }, `{"conversation":${JSON.stringify(conversation)}}`)
     for (const entry of batch.entries) add({ entry }, `{"entry":${JSON.stringify(entry)}}`)
@@ -176,8 +186,8 @@ export class JsonlWriter {
     for (const input of batch.inputs) add({ input }, `{"input":${JSON.stringify(input)}}`)
     const values = new Map<string, JsonValue>()
     for (const write of documentWrites(batch)) {
-      const { line, text, value } = this.#documentLine(write)
-      add(line, text)
+      const { line, row, text, value } = this.#documentLine(write)
+      lines.push({ take: (place) => tail.addDocument(row, line, place, sequence), ...buffer.add(text) })
       values.set(write.document, value)
     }
     const nextID = Math.max(position.nextID, batch.nextID)
@@ -199,7 +209,7 @@ export class JsonlWriter {
       length,
       sum: zlib.crc32(bytes.subarray(offset, offset + length))
     })
-    for (const line of lines) tail.add(index, line.record, placeOf(line), sequence)
+    for (const line of lines) line.take(placeOf(line))
     tail.end(sequence, batch.events.length > 0, placeOf(confirming))
     position.sum = zlib.crc32(bytes, position.sum)
     position.offset = base + bytes.length
@@ -231,6 +241,12 @@ export class JsonlWriter {
     }
     if (this.session.tail.count >= this.#checkpointAfter) this.checkpoint()
     return sequence
+  }
+
+  /** Goes on with an index that was made again. */
+  reindexed(): void {
+    this.#documents = new Map()
+    this.#maxOrdinal = this.session.maxOrdinal()
   }
 
   /** Brings the index up to date. A failure is told and made up for later. */

@@ -9,6 +9,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as nodePath from "node:path"
@@ -18,9 +19,11 @@ import { openJsonl, openJsonlReader } from "./jsonl.ts"
 import { acquireLease, currentProcess } from "./lease.ts"
 import { MemorySession } from "./memory.ts"
 import { notFound } from "./records.ts"
+import { formatIn, sessionPaths } from "./session-paths.ts"
+import type { SessionFormat } from "./session-paths.ts"
 import { openSqlite, openSqliteReader } from "./sqlite.ts"
 import { SessionInUse } from "./storage.ts"
-import type { SessionFiles, StorageError } from "./storage.ts"
+import type { SessionFiles, StorageError, StorageReader } from "./storage.ts"
 
 export interface SessionStorageOptions {
   /** The data directory; created when it is not there. */
@@ -29,21 +32,6 @@ export interface SessionStorageOptions {
   readonly durability?: Durability
   /** How new sessions are kept. Default `sqlite`. */
   readonly format?: SessionFormat
-}
-
-/** One SQLite file, or a folder of JSON lines. */
-export type SessionFormat = "sqlite" | "jsonl"
-
-/** Where a session of each format is, in its folder. */
-export const sessionPaths = (folder: string): { readonly [format in SessionFormat]: string } => ({
-  sqlite: nodePath.join(folder, "session.db"),
-  jsonl: nodePath.join(folder, "journal")
-})
-
-/** How the session in a folder is kept; `null` when nothing has been stored there. */
-export const formatIn = (folder: string): SessionFormat | null => {
-  const paths = sessionPaths(folder)
-  return fs.existsSync(paths.sqlite) ? "sqlite" : fs.existsSync(paths.jsonl) ? "jsonl" : null
 }
 
 const sessionIDPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
@@ -84,10 +72,17 @@ const makeFiles = (options: SessionStorageOptions): Effect.Effect<SessionFiles, 
 
     const read: SessionFiles["read"] = Effect.fn("SessionStorage.read")(function*(sessionID) {
       const folder = yield* existing(sessionID)
-      const format = yield* attempt(folder, () => formatIn(folder))
-      return yield* format === "jsonl"
-        ? openJsonlReader(sessionPaths(folder).jsonl)
-        : openSqliteReader(sessionPaths(folder).sqlite)
+      const paths = sessionPaths(folder)
+      const open: Effect.Effect<StorageReader, StorageError, Scope.Scope> = (yield* attempt(folder, () =>
+          formatIn(folder))) === "jsonl"
+        ? openJsonlReader(paths.jsonl)
+        : openSqliteReader(paths.sqlite)
+      return yield* Effect.catch(open, (error) =>
+        error.kind !== "older_version" ? Effect.fail(error) : Effect.scoped(write(sessionID)).pipe(
+          // Whoever has it open now is the older Bezel.
+          Effect.catchTag("SessionInUse", () => Effect.fail(error)),
+          Effect.andThen(open)
+        ))
     })
 
     const remove: SessionFiles["remove"] = Effect.fn("SessionStorage.remove")(function*(sessionID) {

@@ -12,7 +12,9 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { JsonValue, Operation } from "../json/index.ts"
 import { attempt, Database, ensureFormat, storageError } from "./database.ts"
-import type { Durability, Format } from "./database.ts"
+import type { Durability, Format, FormatOptions } from "./database.ts"
+import { migrateSqlite, migrationMessage } from "./migrate.ts"
+import type { MigrationReport } from "./migrate.ts"
 import { decodeStored, documentWrites, isLiveInput, isLiveTask, notFound, refused, replay } from "./records.ts"
 import type { DocumentWrite } from "./records.ts"
 import type {
@@ -29,7 +31,7 @@ import type {
 } from "./storage.ts"
 
 /** "BzlS" */
-const format: Format = {
+export const sqliteFormat: Format = {
   applicationID: 0x427a6c53,
   version: 1,
   schema: `
@@ -218,7 +220,7 @@ class SessionDatabase {
   }
 }
 
-class SessionWriter extends SessionDatabase {
+export class SessionWriter extends SessionDatabase {
   /** Values of documents as committed; read from the file when first needed, and again after a failure. */
   #documents = new Map<string, JsonValue>()
   #sequence: number | undefined
@@ -348,6 +350,8 @@ export interface SqliteOptions {
   readonly durability?: Durability
   /** Upper bound of the file in pages of 4 KiB; a commit that would pass it fails as on a full disk. */
   readonly maxPages?: number
+  /** A later format than today's, for showing what a migration does. */
+  readonly format?: Format
 }
 
 const open = (path: string, make: () => Database): Effect.Effect<Database, StorageError, Scope.Scope> =>
@@ -361,9 +365,9 @@ const open = (path: string, make: () => Database): Effect.Effect<Database, Stora
       }
     }))
 
-const checked = (database: Database, create: boolean): Database => {
+const checked = (database: Database, format: Format, options: FormatOptions): Database => {
   try {
-    ensureFormat(database, format, { create })
+    ensureFormat(database, format, options)
     return database
   } catch (error) {
     database.close()
@@ -371,19 +375,36 @@ const checked = (database: Database, create: boolean): Database => {
   }
 }
 
-/** Opens a session's file for writing, and creates it if it is not there; closed with the scope. */
+/** Opens a session's file for writing, and creates it if it is not there; closed with the scope. An older one is migrated. */
 export const openSqlite = (
   path: string,
   options: SqliteOptions = {}
 ): Effect.Effect<Storage, StorageError, Scope.Scope> =>
-  Effect.map(
-    open(path, () => checked(new Database(path, { ...options, busyMilliseconds: 5_000 }), true)),
-    (database) => new SessionWriter(database).storage()
-  )
+  Effect.suspend(() => {
+    const reports: Array<MigrationReport> = []
+    const migrate = (database: Database, format: Format, version: number): void => {
+      reports.push(migrateSqlite(database, format, version))
+    }
+    const make = (): Database =>
+      checked(new Database(path, { ...options, busyMilliseconds: 5_000 }), options.format ?? sqliteFormat, {
+        create: true,
+        migrate
+      })
+    return Effect.tap(
+      Effect.map(open(path, make), (database) => new SessionWriter(database).storage()),
+      () => Effect.forEach(reports, (report) => Effect.logWarning(migrationMessage(report)), { discard: true })
+    )
+  })
 
 /** Opens a session's file for reading beside whoever writes it. */
-export const openSqliteReader = (path: string): Effect.Effect<StorageReader, StorageError, Scope.Scope> =>
+export const openSqliteReader = (
+  path: string,
+  options: Pick<SqliteOptions, "format"> = {}
+): Effect.Effect<StorageReader, StorageError, Scope.Scope> =>
   Effect.map(
-    open(path, () => checked(new Database(path, { readOnly: true, busyMilliseconds: 1_000 }), false)),
+    open(path, () =>
+      checked(new Database(path, { readOnly: true, busyMilliseconds: 1_000 }), options.format ?? sqliteFormat, {
+        create: false
+      })),
     (database) => new SessionDatabase(database).reader()
   )

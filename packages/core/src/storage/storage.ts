@@ -159,6 +159,8 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
     "corrupt",
     /** Written by a newer Bezel. */
     "newer_version",
+    /** Written by an older Bezel, and not yet brought up to date: that is done when it is opened for writing. */
+    "older_version",
     "disk_full",
     "read_only",
     "permission",
