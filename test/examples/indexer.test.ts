@@ -13,7 +13,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Option, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { fileSink, indexerPlugin, indexFile, readIndex, type Sink } from "../../examples/indexer/indexer.ts"
+import indexer, { fileSink, indexerPlugin, indexFile, readIndex, type Sink } from "../../examples/indexer/indexer.ts"
 import { makeHome, root } from "../e2e/command.ts"
 
 const files = ["a.txt", "b.txt", "c.txt", "sub/d.txt", "sub/e.txt"]
@@ -146,7 +146,8 @@ describe("the indexer", () => {
   it("is loaded as a file that settings name", async () => {
     const home = makeHome()
     home.settings({ plugins: [path.join(root, "examples/indexer/indexer.ts")] })
-    const ended = await home.run(["tool", "list"], { env: { BEZEL_SOURCE: "1" } })
-    expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining("index") })
+    const source = { env: { BEZEL_SOURCE: "1" } }
+    expect((await home.run(["plugin", "list"], source)).stdout).toMatch(new RegExp(`${indexer.id} +1\\.0\\.0 +loaded`))
+    expect((await home.run(["tool", "list"], source)).stdout).toMatch(/^index\b/m)
   })
 })
