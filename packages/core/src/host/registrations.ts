@@ -22,8 +22,13 @@ export type SessionRegistration =
     readonly service: string
     readonly publish: Effect.Effect<void, RegistrationError, Scope.Scope>
   }
-  /** `resolve` hands the implementation to whoever asked for it during setup. */
-  | { readonly kind: "use"; readonly service: string; readonly resolve: Effect.Effect<void, ServiceError> }
+  /** `resolve` hands the implementation to whoever asked for it during setup; one that is `late` has it already. */
+  | {
+    readonly kind: "use"
+    readonly service: string
+    readonly late: boolean
+    readonly resolve: Effect.Effect<void, ServiceError>
+  }
   | { readonly kind: "tool"; readonly entry: ContributionEntry<ToolDraft> }
   | { readonly kind: "provider"; readonly entry: ContributionEntry<ProviderDraft> }
   | { readonly kind: "declaration"; readonly declaration: SessionDeclaration }
@@ -57,7 +62,7 @@ const needFaults = (current: Registrations, plugins: ReadonlyArray<string>, host
     if (item.kind === "provide" && !providers.has(item.service)) providers.set(item.service, plugin)
   }
   const uses = current.flatMap(({ item, plugin }) =>
-    item.kind === "use" && !hosted.has(item.service) ? [{ user: plugin, service: item.service }] : []
+    item.kind === "use" && !item.late && !hosted.has(item.service) ? [{ user: plugin, service: item.service }] : []
   )
   const needs = uses.flatMap(({ service, user }): ReadonlyArray<Need & { readonly service: string }> => {
     const provider = providers.get(service)
@@ -79,12 +84,20 @@ const needFaults = (current: Registrations, plugins: ReadonlyArray<string>, host
   return [...missing, ...early]
 }
 
+/** Those that hold an implementation of one of the plugins. What stands behind a facade needs nobody to be reloaded. */
+const holders = (current: Registrations, plugins: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const provided = new Set(
+    current.flatMap(({ item, plugin }) => item.kind === "provide" && plugins.includes(plugin) ? [item.service] : [])
+  )
+  return current.flatMap(({ item, plugin }) => item.kind === "use" && provided.has(item.service) ? [plugin] : [])
+}
+
 /** The services that the host itself provides count as there. */
 export const makeBinding = (host: {
   readonly tools: Pick<ToolRegistryService, "replace" | "faults">
   readonly providers: Pick<ProviderRegistryService, "contributions">
-  readonly runtime: Pick<SessionRuntimeHost, "declare">
-  readonly directory: Pick<ServiceDirectoryShape, "catalogue">
+  readonly runtime: Pick<SessionRuntimeHost, "declare" | "exchanging">
+  readonly directory: Pick<ServiceDirectoryShape, "catalogue" | "handOver">
 }): Binding<SessionRegistration> => {
   const published = new Map<SessionRegistration, Scope.Closeable>()
   const hosted = new Set(host.directory.catalogue())
@@ -112,8 +125,13 @@ export const makeBinding = (host: {
 
   return {
     check: (current, plugins) => [...duplicateFaults(current), ...needFaults(current, plugins, hosted)],
-    apply: ({ added, removed }) =>
-      Effect.gen(function*() {
+    dependents: holders,
+    // Views of sessions stay in their places until those are open again.
+    around: (plugins, exchange) =>
+      host.directory.handOver(({ session }) => session !== null, host.runtime.exchanging(plugins, exchange)),
+    apply: ({ added, removed }) => {
+      const leaving = new Set(removed.map(({ plugin }) => plugin))
+      return host.directory.handOver(({ owner }) => leaving.has(owner), Effect.gen(function*() {
         yield* Effect.forEach(removed.toReversed(), ({ item }) => retract(item), { discard: true })
         yield* Effect.forEach(added, ({ item }) => publish(item), { discard: true })
         yield* host.tools.replace({
@@ -130,6 +148,7 @@ export const makeBinding = (host: {
         })
         // Once everything is there, so that no order among the added ones matters.
         yield* Effect.forEach(only(added, "use"), ({ resolve }) => Effect.orDie(resolve), { discard: true })
-      })
+      }))
+    }
   }
 }

@@ -25,6 +25,8 @@ import { declareHooks, declareNamespace, declareSection, declareSession, declare
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
 import type { Contribution, SessionContext } from "./context.ts"
+import { type Generations, readBy } from "./generation.ts"
+import { guarded } from "./guard.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import { makeStandIn } from "./stand-in.ts"
 
@@ -39,6 +41,7 @@ export interface SessionHostParts {
   readonly tools: ToolRegistryService
   readonly providers: ProviderRegistryService
   readonly job: TaskKind<JobSpec>
+  readonly generations: Generations
 }
 
 type SessionFacet = FacetScope<SessionRegistration>
@@ -77,8 +80,8 @@ const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): Harnes
         return token
       }),
     hooks: (namespace, kind, handlers, options) =>
-      declare(declareHooks(contributor, namespace, kind, handlers, options)),
-    section: (section) => declare(declareSection(contributor, section)),
+      declare(declareHooks(contributor, namespace, kind, handlers, options, parts.runtime.code)),
+    section: (section) => declare(declareSection(contributor, section, parts.runtime.code)),
     task: (kind) => declare(declareTask(contributor, kind.name, (harness) => harness.task(kind)))
   }
 }
@@ -109,12 +112,21 @@ const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts)
   const find = (token: RemoteService.Any | LocalService<unknown>): Effect.Effect<unknown, ServiceError> =>
     isRemote(token) ? directory.use(token) : directory.useLocal(token)
 
+  /** Told once for each service, so that who holds it is known when its provider is reloaded. */
+  const usedLate = new Set<string>()
+  const useLate = (service: string) =>
+    Effect.suspend(() => {
+      if (usedLate.has(service)) return Effect.void
+      usedLate.add(service)
+      return Effect.asVoid(register({ kind: "use", service, late: true, resolve: Effect.void }))
+    })
+
   const use = (token: RemoteService.Any | LocalService<unknown>) =>
     Effect.suspend(() => {
-      if (facet.bound()) return Effect.orDie(find(token))
+      if (facet.bound()) return Effect.tap(Effect.orDie(find(token)), useLate(token.id))
       const methods = isRemote(token) ? Object.keys(token.contract.methods ?? {}) : []
       const { resolve, value } = makeStandIn<unknown>(token.id, owner, methods)
-      return Effect.as(register({ kind: "use", service: token.id, resolve: Effect.map(find(token), resolve) }), value)
+      return Effect.as(register({ kind: "use", service: token.id, late: false, resolve: Effect.map(find(token), resolve) }), value)
     })
 
   const providePerSession = <S extends RemoteService.Any>(
@@ -152,9 +164,10 @@ export const makeSessionContext = (
   kernel: Pick<KernelShape, "plugins">,
   parts: SessionHostParts
 ): SessionContext => {
+  const generation = parts.generations.add(facet)
   const { contributor, register } = registering(facet)
   const { onSession, provide, providePerSession, use } = services(facet, parts)
-  return {
+  const context: SessionContext = {
     plugin: facet.entry.id,
     options: facet.entry.options ?? null,
     onActivate: facet.onActivate,
@@ -162,7 +175,7 @@ export const makeSessionContext = (
     own: facet.own,
     plugins: kernel.plugins,
     location: parts.location,
-    settings: parts.settings,
+    settings: readBy(generation, parts.settings),
     provide,
     use,
     state: (schema, initial) => MutableRemoteState.make(schema, initial),
@@ -171,12 +184,14 @@ export const makeSessionContext = (
     onSession,
     session: parts.session,
     tool: contribution<ToolDraft, { readonly name: string; readonly plugin: string; readonly description: string }>(
-      (change) => register({ kind: "tool", entry: { contributor, change } }),
+      (change) =>
+        register({ kind: "tool", entry: { contributor, change: parts.generations.tools(generation, change) } }),
       parts.tools.reload,
       parts.tools.list
     ),
     provider: contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>(
-      (change) => register({ kind: "provider", entry: { contributor, change } }),
+      (change) =>
+        register({ kind: "provider", entry: { contributor, change: parts.generations.providers(generation, change) } }),
       parts.providers.contributions.reload,
       Effect.map(
         parts.providers.table,
@@ -188,4 +203,5 @@ export const makeSessionContext = (
     job: parts.job,
     ...harnessExtensions(facet, parts)
   }
+  return guarded(context, facet, ["plugin", "options", "location", "settings", "job"])
 }

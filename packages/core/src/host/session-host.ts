@@ -7,10 +7,12 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type { KernelOptions, KernelShape, PluginSource } from "../kernel/index.ts"
+import * as Semaphore from "effect/Semaphore"
+import type { KernelOptions, KernelShape, PluginSource, ReloadFailed } from "../kernel/index.ts"
 import { Kernel } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import { Location } from "../location/index.ts"
@@ -20,13 +22,15 @@ import type { ClientIdentity } from "../service/index.ts"
 import { InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
 import type { OpenError } from "../session/index.ts"
 import { declareSession, makeSessionApi, ProcessHost, SessionRuntime, SessionStore } from "../session/index.ts"
-import type { SettingsReader } from "../settings/index.ts"
+import type { SettingsError, SettingsReader } from "../settings/index.ts"
 import { Settings } from "../settings/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
 import { makeJobKind } from "../turn/index.ts"
 import type { SessionContext } from "./context.ts"
 import { provideConversations } from "./conversation-provider.ts"
 import { Conversation } from "./conversation.ts"
+import { makeGenerations } from "./generation.ts"
+import { type CurrentSettings, makeCurrentSettings } from "./location-settings.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import { makeBinding } from "./registrations.ts"
 import type { SessionHostParts } from "./session-context.ts"
@@ -52,6 +56,7 @@ export interface SessionHostShape extends SessionHostParts {
   /** Holds a session open for a client until it detaches; refuses sessions of other places. */
   readonly attach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
   readonly detach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
+  readonly currentSettings: CurrentSettings
 }
 
 const refusal = (error: OpenError): ServiceError => {
@@ -71,7 +76,8 @@ const refusal = (error: OpenError): ServiceError => {
 
 const makeSessionHost = Effect.gen(function*() {
   const location = yield* Location
-  const settings = yield* Effect.flatMap(Settings, ({ forLocation }) => forLocation(location.directory))
+  const settings = yield* Settings
+  const currentSettings = makeCurrentSettings(yield* settings.forLocation(location.directory))
   const runtime = yield* SessionRuntime
   const directory = yield* ServiceDirectory
   const broker = yield* InteractionBroker
@@ -100,15 +106,19 @@ const makeSessionHost = Effect.gen(function*() {
       return held === undefined ? Effect.void : Scope.close(held, Exit.void)
     })
 
+  const tools = yield* ToolRegistry
+  const providers = yield* ProviderRegistry
   return SessionHost.of({
     location,
-    settings,
+    settings: currentSettings.reader,
+    currentSettings,
     runtime,
     directory,
     broker,
     job,
-    tools: yield* ToolRegistry,
-    providers: yield* ProviderRegistry,
+    tools,
+    providers,
+    generations: makeGenerations({ code: runtime.code, tools, providers }),
     session: makeSessionApi(location, yield* SessionStore, runtime),
     attach: (sessionID, client) =>
       Effect.uninterruptibleMask((restore) =>
@@ -144,11 +154,37 @@ const makePluginKernel = Effect.gen(function*() {
   })
   const faults = [...yield* host.tools.faults, ...yield* host.providers.contributions.faults]
   yield* Effect.forEach(faults, (fault) => Effect.logWarning(fault.message), { discard: true })
-  return PluginKernel.of(kernel)
+  const settings = yield* Settings
+  const reading = yield* Semaphore.make(1)
+  const reloadSettings = Effect.gen(function*() {
+    const next = yield* settings.forLocation(host.location.directory)
+    const previous = host.currentSettings.replace(next)
+    const concerned = host.generations.all().filter((generation) =>
+      [...generation.settings.values()].some((key) => !Equal.equals(previous.get(key), next.get(key)))
+    ).map(({ plugin }) => plugin)
+    // One that failed may have failed because of a setting. It has nothing to lose, and its failing again is no news.
+    for (const { id, phase, state } of yield* kernel.plugins) {
+      if (state === "failed" && phase !== "load") yield* Effect.ignore(kernel.reload({ plugins: [id], keepCode: true }))
+    }
+    if (concerned.length === 0) return []
+    const restoring = Effect.sync(() => {
+      host.currentSettings.replace(previous)
+    })
+    return yield* Effect.onError(kernel.reload({ plugins: concerned, keepCode: true, restoring }), () => restoring)
+  }).pipe(reading.withPermit, Effect.withSpan("PluginKernel.reloadSettings"))
+  return PluginKernel.of({ ...kernel, reloadSettings })
 })
 
+export interface PluginKernelShape extends KernelShape {
+  /**
+   * Reads the settings anew. Plugins that have read a key whose value has changed are set up again with the new value, and
+   * only they; gives their ids. If one of them refuses its new value, the old settings hold.
+   */
+  readonly reloadSettings: Effect.Effect<ReadonlyArray<string>, SettingsError | ReloadFailed>
+}
+
 /** The session facets of one location, booted. */
-export class PluginKernel extends Context.Service<PluginKernel, KernelShape>()("@bezel/core/host/PluginKernel") {
+export class PluginKernel extends Context.Service<PluginKernel, PluginKernelShape>()("@bezel/core/host/PluginKernel") {
   static readonly layer = Layer.effect(PluginKernel, makePluginKernel)
 }
 

@@ -97,6 +97,8 @@ export interface ReloadOptions {
   readonly plugins?: ReadonlyArray<string>
   /** Set the code up again that is there, without loading anything: for a change of what it reads. Default: false. */
   readonly keepCode?: boolean
+  /** Runs before old code is set up again after all, so that it finds what it was set up with. */
+  readonly restoring?: Effect.Effect<void>
 }
 
 export interface Kernel {

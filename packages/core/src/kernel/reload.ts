@@ -65,7 +65,7 @@ const nothingChanged = "nothing was changed"
 
 export const reloadSlots = <Context, Item>(
   parts: ReloadParts<Context, Item>,
-  { keepCode, plugins }: ReloadOptions
+  { keepCode, plugins, restoring }: ReloadOptions
 ): Effect.Effect<ReadonlyArray<string>, ReloadFailed> => {
   const { check, dispose, exchange, host, slots, taking } = parts
   const idOf = (slot: Slot<Context, Item>) => slot.facet.id
@@ -180,6 +180,7 @@ export const reloadSlots = <Context, Item>(
   /** Puts the old code back after a candidate that could not be activated. */
   const restore = (candidates: ReadonlyArray<Candidate<Context, Item>>, failure: PluginFailure) =>
     Effect.gen(function*() {
+      if (restoring !== undefined) yield* restoring
       const lost: Array<PluginFailure> = []
       const back: Array<RunningFacet<Item>> = []
       for (const { facet, old, oldCode, slot } of candidates) {
