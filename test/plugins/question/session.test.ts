@@ -1,4 +1,4 @@
-import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
+import { Conversation, conversationKey, Plugin, PluginKernel } from "@bezel/core/host"
 import { InteractionBroker, type Unattended } from "@bezel/core/service"
 import {
   call,
@@ -210,6 +210,27 @@ describe("the question tool", () => {
     Effect.gen(function*() {
       const exit = yield* Effect.exit(world([], { options: { timeLimitSeconds: 0 } }))
       expect(JSON.stringify(exit)).toContain("The options of the question plugin are not valid")
+    }).pipe(Effect.scoped))
+})
+
+describe("a reload of the plugin", () => {
+  it.live("asks an open question again, and no other", () =>
+    Effect.gen(function*() {
+      const { host, id, results } = yield* world([[call("question", colours)], [
+        call("question", { question: "Name?" })
+      ], "done"])
+      const open = yield* Deferred.make<void>()
+      let times = 0
+      const asked = yield* person(host, id, ({ question }) =>
+        question === "Name?" && ++times === 1
+          ? Effect.andThen(Deferred.succeed(open, undefined), Effect.never)
+          : Effect.succeed({ outcome: "custom", answer: "Ada" }))
+      yield* host.session.prompt({ sessionID: id, prompt: { text: "go" } })
+      yield* Deferred.await(open)
+      yield* Context.get(host.services, PluginKernel).reload({ plugins: ["bezel.question"] })
+      yield* host.session.wait(id)
+      expect(asked.map(({ question }) => question)).toEqual(["Which colour?", "Name?", "Name?"])
+      expect(results()).toMatchObject([{ result: "The user answered: Ada" }])
     }).pipe(Effect.scoped))
 })
 

@@ -1,4 +1,4 @@
-import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
+import { Conversation, conversationKey, Plugin, PluginKernel } from "@bezel/core/host"
 import { InteractionBroker, type Unattended } from "@bezel/core/service"
 import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
 import {
@@ -398,6 +398,27 @@ describe("an interrupt of the parent", () => {
         expect(yield* host.session.active).toEqual([])
       }
     }).pipe(Effect.scoped), 20_000)
+})
+
+describe("a reload of the plugin", () => {
+  it.live("leaves the sub-agent at work, and the call finds it again", () =>
+    Effect.gen(function*() {
+      const working = yield* Deferred.make<void>()
+      const finish = yield* Deferred.make<void>()
+      const { host, id, model } = yield* world({
+        go: [[task("long")], "top"],
+        long: [[started(working), run(Deferred.await(finish)), say("the answer")]]
+      })
+      yield* host.session.prompt({ sessionID: id, prompt: { text: "go" } })
+      yield* Deferred.await(working)
+      yield* Context.get(host.services, PluginKernel).reload({ plugins: ["bezel.subagent"] })
+      yield* Deferred.succeed(finish, undefined)
+      yield* host.session.wait(id)
+      expect(yield* host.session.finalText(id)).toBe("top")
+      expect(resultsIn(model.requests.at(-1))).toMatchObject([{ isFailure: false, result: "the answer" }])
+      expect(yield* children(host, id)).toHaveLength(1)
+      expect(model.requests).toHaveLength(3)
+    }).pipe(Effect.scoped))
 })
 
 describe("after a crash", () => {
