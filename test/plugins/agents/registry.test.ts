@@ -1,0 +1,140 @@
+import { agentFiles, builtinAgents, collectAgents, hiddenTools, readAgent } from "@bezel/plugins/agents"
+import type { AgentSettings } from "@bezel/plugins/settings"
+import { temporaryDirectory } from "@bezel/core/testing"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
+
+const from = (source: string, name: string, agent: AgentSettings) => ({ name, source, agent: Result.succeed(agent) })
+
+describe("agents of several places", () => {
+  it("are the built-in ones, each with a description, and no more without settings and files", () => {
+    const { agents, broken } = collectAgents([])
+    expect([...agents.keys()]).toEqual(["build", "plan", "review", "explore"])
+    for (const { description } of builtinAgents) expect(description).not.toBe("")
+    expect(broken.size).toBe(0)
+  })
+
+  it("add up by name: a later one says more, and lifts nothing that was taken away", () => {
+    const { agents } = collectAgents([
+      from("settings", "plan", {
+        prompt: "Plan.",
+        tools: { write: true, web: false },
+        permissions: { write: "allow", edit: { "*": "allow" }, bash: { "rm *": "deny" } }
+      }),
+      from("/p/plan.md", "plan", { tools: { web: true, bash: false }, permissions: { bash: { "rm *": "allow" } }, model: "a/b" })
+    ])
+    expect(agents.get("plan")).toMatchObject({
+      source: "built-in, settings, /p/plan.md",
+      description: builtinAgents.find(({ name }) => name === "plan")?.description,
+      prompt: "Plan.",
+      tools: { write: true, web: false, bash: false },
+      permissions: { write: { "*": "deny" }, edit: { "*": "deny" }, bash: { "rm *": "deny" } },
+      model: { provider: "a", model: "b" },
+      readOnly: true
+    })
+  })
+
+  it("do without one of whose parts one cannot be used, and say why", () => {
+    const { agents, broken } = collectAgents([
+      from("settings", "review", { model: "gpt" }),
+      { name: "own", source: "/p/own.md", agent: Result.fail("its front matter is not YAML") },
+      from("settings", "own", { description: "later" }),
+      from("settings", "../x", {}),
+      from("settings", "__proto__", {})
+    ])
+    expect([...agents.keys()]).toEqual(["build", "plan", "explore"])
+    expect(broken.get("review")).toContain('"gpt" is not a model name')
+    expect(broken.get("own")).toBe('The agent "own" in /p/own.md cannot be used: its front matter is not YAML.')
+    expect([...broken.keys()]).toEqual(["review", "own", "../x", "__proto__"])
+  })
+
+  it("hide tools by name, or all that are not named", () => {
+    const tools = ["bash", "read", "write"]
+    const of = (map: AgentSettings["tools"]) =>
+      hiddenTools(collectAgents([from("settings", "a", { tools: map ?? {} })]).agents.get("a") ?? builtinAgents[0]!, tools)
+    expect(of({ write: false })).toEqual(["write"])
+    expect(of({ "*": false, read: true })).toEqual(["bash", "write"])
+    expect(of({ other: false, toString: true })).toEqual([])
+    expect(of({})).toEqual([])
+  })
+})
+
+describe("an agent's file", () => {
+  it("has what is said of the agent in front matter, and its prompt below", () => {
+    const text = [
+      "---",
+      "description: Reviews \"everything\": code, texts",
+      "model: local/qwen",
+      "thinking: high",
+      "tools:",
+      "  write: false",
+      "permissions:",
+      "  write: deny",
+      "  bash:",
+      "    \"git *\": allow",
+      "---",
+      "",
+      "You review.",
+      "",
+      "---",
+      "",
+      "Be strict.",
+      ""
+    ].join("\n")
+    const expected = {
+      description: 'Reviews "everything": code, texts',
+      model: "local/qwen",
+      thinking: "high",
+      tools: { write: false },
+      permissions: { write: "deny", bash: { "git *": "allow" } },
+      prompt: "You review.\n\n---\n\nBe strict."
+    }
+    expect(readAgent(text.replace('Reviews "everything": code, texts', "'Reviews \"everything\": code, texts'"))).toEqual(
+      Result.succeed(expected)
+    )
+    expect(readAgent(text.replace('Reviews "everything": code, texts', "x").replaceAll("\n", "\r\n"))).toMatchObject({
+      success: { description: "x", tools: { write: false } }
+    })
+  })
+
+  it("may be a prompt alone, or front matter alone", () => {
+    expect(readAgent("Be short.\n")).toEqual(Result.succeed({ prompt: "Be short." }))
+    expect(readAgent("---\ndescription: x\n---")).toEqual(Result.succeed({ description: "x" }))
+    expect(readAgent("---\n---\nBe short.")).toEqual(Result.succeed({ prompt: "Be short." }))
+    expect(readAgent("")).toEqual(Result.succeed({}))
+  })
+
+  it("is refused with what is wrong when it is something else", () => {
+    const problem = (text: string) => Result.isFailure(readAgent(text)) ? String(readAgent(text)).length > 0 : false
+    for (
+      const head of ["a: [", "- a", "just words", "tools: all", "toolz: {}", "prompt: x", "permissions:\n  write: maybe"]
+    ) {
+      expect([head, problem(`---\n${head}\n---\nx`)]).toEqual([head, true])
+    }
+    expect(readAgent("---\ntoolz: {}\n---\n")).toMatchObject({ failure: expect.stringContaining("toolz") })
+  })
+
+  it.live("is found by its name in the folder; what is no agent is told by name", () =>
+    Effect.gen(function*() {
+      const folder = yield* temporaryDirectory
+      fs.writeFileSync(path.join(folder, "b.md"), "B")
+      fs.writeFileSync(path.join(folder, "a.md"), "---\nx: 1\n---\n")
+      fs.writeFileSync(path.join(folder, "notes.txt"), "x")
+      fs.writeFileSync(path.join(folder, ".hidden.md"), "x")
+      fs.mkdirSync(path.join(folder, "dir.md"))
+      fs.writeFileSync(path.join(folder, "huge.md"), "x".repeat(300 * 1024))
+      fs.symlinkSync("nowhere", path.join(folder, "link.md"))
+      const found = yield* agentFiles(folder)
+      expect(found.map(({ agent, name }) => [name, Result.isSuccess(agent)])).toEqual([
+        ["a", false],
+        ["b", true],
+        ["dir", false],
+        ["huge", false],
+        ["link", false]
+      ])
+      expect(found[1]).toMatchObject({ source: path.join(folder, "b.md"), agent: { success: { prompt: "B" } } })
+      expect(yield* agentFiles(path.join(folder, "not-there"))).toEqual([])
+    }).pipe(Effect.scoped))
+})
