@@ -1,5 +1,5 @@
 export { attempt as attemptOn, Database, ensureFormat, privateFolder } from "./database.ts"
-export type { DatabaseOptions, Durability, Format } from "./database.ts"
+export type { DatabaseOptions, Durability, Format, Migration, StoredSort } from "./database.ts"
 export { openJsonl, openJsonlReader } from "./jsonl.ts"
 export type { JsonlOptions, JsonlReader } from "./jsonl.ts"
 export { makeMemoryStorage, MemorySession } from "./memory.ts"

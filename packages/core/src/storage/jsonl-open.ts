@@ -19,9 +19,10 @@ import { StorageError } from "./storage.ts"
 
 export const indexPath = (folder: string): string => nodePath.join(folder, "index.db")
 
-const removeIndex = (folder: string): void => {
-  for (const suffix of ["", "-wal", "-shm"]) fs.rmSync(`${indexPath(folder)}${suffix}`, { force: true })
-}
+const newIndexPath = (folder: string): string => nodePath.join(folder, "index.new.db")
+
+/** A database, and what SQLite keeps beside it. */
+const suffixes = ["", "-wal", "-shm"]
 
 /** The index as it is, or `null` when there is none that can be read. */
 export const openIndex = (folder: string, readOnly: boolean): JsonlIndex | null => {
@@ -58,24 +59,37 @@ interface Opened {
   readonly session: JsonlSession
   /** What an index that had to be given up knew. */
   readonly lost: Checkpoint | null
+  /** The index is one that is being made, beside the one that does not fit. */
+  readonly isNew: boolean
+}
+
+const newIndex = (folder: string): JsonlIndex => {
+  for (const suffix of suffixes) fs.rmSync(`${newIndexPath(folder)}${suffix}`, { force: true })
+  return new JsonlIndex(newIndexPath(folder))
+}
+
+/** Puts an index that was made in the place of the one before, of which nothing is needed any more. */
+const adopt = (session: JsonlSession): void => {
+  session.index.close()
+  for (const suffix of suffixes) fs.rmSync(`${indexPath(session.folder)}${suffix}`, { force: true })
+  fs.renameSync(newIndexPath(session.folder), indexPath(session.folder))
+  session.index = new JsonlIndex(indexPath(session.folder))
 }
 
 /** The session with its index, or with an empty one to fill. */
 const openSession = (folder: string, version: number): Opened => {
   const index = openIndex(folder, false)
+  let lost: Checkpoint | null = null
   if (index !== null) {
     const session = new JsonlSession(folder, index, version)
     if (usable(session)) {
       session.resume()
-      return { session, lost: null }
+      return { session, lost, isNew: false }
     }
-    const lost = checkpointOf(index)
+    lost = checkpointOf(index)
     session.close()
-    removeIndex(folder)
-    return { session: new JsonlSession(folder, new JsonlIndex(indexPath(folder)), version), lost }
   }
-  removeIndex(folder)
-  return { session: new JsonlSession(folder, new JsonlIndex(indexPath(folder)), version), lost: null }
+  return { session: new JsonlSession(folder, newIndex(folder), version), lost, isNew: true }
 }
 
 /**
@@ -101,7 +115,7 @@ export const readWhole = (session: JsonlSession, known: Checkpoint | null): Read
   return [...damage, end]
 }
 
-const recover = ({ lost, session }: Opened, warn: (message: string) => void): void => {
+const recover = ({ isNew, lost, session }: Opened, warn: (message: string) => void): void => {
   const error = session.damaged(readWhole(session, lost))
   if (error !== null) throw error
   const { position } = session
@@ -112,6 +126,10 @@ const recover = ({ lost, session }: Opened, warn: (message: string) => void): vo
     // What is gone took its ids with it.
     position.nextID = Math.max(position.nextID, lost.nextID)
   }
+  if (isNew) {
+    session.checkpoint()
+    adopt(session)
+  }
 }
 
 /** Whether a fault is one of the index's own file, which can be made again. */
@@ -121,10 +139,11 @@ export const isIndexDamage = (error: unknown): boolean =>
 /** Makes the index again from every line, for a session that is open. */
 export const reindex = (session: JsonlSession): void => {
   session.index.close()
-  removeIndex(session.folder)
-  session.restart(new JsonlIndex(indexPath(session.folder)))
+  session.restart(newIndex(session.folder))
   const error = session.damaged(readWhole(session, null))
   if (error !== null) throw error
+  session.checkpoint()
+  adopt(session)
 }
 
 const openWhole = (folder: string, version: number, warn: (message: string) => void): JsonlSession => {
@@ -139,9 +158,8 @@ const openWhole = (folder: string, version: number, warn: (message: string) => v
     }
     return session
   } catch (error) {
+    // An index that does not fit stays: it may be all that knows of a commit whose end is damaged.
     session.close()
-    // An index with a gap in it would pass for whole at the next opening.
-    if (storageError(error, folder).kind === "corrupt") removeIndex(folder)
     throw error
   }
 }

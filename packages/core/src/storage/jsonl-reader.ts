@@ -8,7 +8,8 @@ import { storageError } from "./database.ts"
 import { damageMessage, newerVersion } from "./jsonl-format.ts"
 import type { Damage } from "./jsonl-format.ts"
 import { JsonlIndex } from "./jsonl-index.ts"
-import { openIndex, readWhole, usable } from "./jsonl-open.ts"
+import type { Checkpoint } from "./jsonl-index.ts"
+import { checkpointOf, openIndex, readWhole, usable } from "./jsonl-open.ts"
 import { Segments } from "./jsonl-segments.ts"
 import { JsonlSession } from "./jsonl-session.ts"
 import { versionOf } from "./migrate-jsonl.ts"
@@ -42,6 +43,8 @@ export class ReaderState {
   damage: Array<string> = []
   /** Reads by an index of its own, made from every line. */
   #own = false
+  /** What an index that does not fit knew. */
+  #known: Checkpoint | null = null
   readonly #warn: (message: string) => void
 
   readonly #version: number
@@ -53,6 +56,7 @@ export class ReaderState {
     checkVersion(folder, version)
     const index = openIndex(folder, true)
     if (index !== null) {
+      this.#known = checkpointOf(index)
       this.session = new JsonlSession(folder, index, version)
       try {
         const fits = index.snapshot(() => {
@@ -77,7 +81,7 @@ export class ReaderState {
     this.#own = true
     const session = new JsonlSession(this.folder, new JsonlIndex(":memory:"), this.#version)
     try {
-      this.#note(session, readWhole(session, null))
+      this.#note(session, readWhole(session, this.#known))
       return session
     } catch (error) {
       session.close()

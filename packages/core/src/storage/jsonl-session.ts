@@ -53,6 +53,8 @@ export class JsonlSession {
   touched: Map<number, SegmentRow> = new Map()
   /** Version of the format that is read; others are refused. */
   readonly version: number
+  /** A line that was not what was stored, once one was read. */
+  lineDamage: StorageError | null = null
   #gaps: ReadonlyArray<GapRow> | undefined
 
   constructor(folder: string, index: JsonlIndex, version = jsonlVersion) {
@@ -124,7 +126,8 @@ export class JsonlSession {
       position.mark = Math.max(position.mark, this.tail.mark)
       this.note()
       this.noteGaps(state.damage)
-      each?.()
+      // An index with a gap in it would pass for whole at the next opening.
+      if (state.damage.length === 0) each?.()
     }
     position.sequence = Math.max(position.sequence, state.sequence)
     this.noteGaps(state.damage)
@@ -156,7 +159,11 @@ export class JsonlSession {
     const { position } = this
     const bytes = this.segments.read(segment, 0, Math.min(size, 4_096))
     const end = bytes.indexOf(newline)
-    if (end < 0 && bytes.length === size && isLast) return false
+    if (end < 0 && bytes.length === size && isLast) {
+      // A file that was never finished is replaced by another of its name.
+      this.segments.forget()
+      return false
+    }
     const header = parseHeader(bytes)
     if (header === null) {
       state.damage.push({ segment, line: 1, lastLine: 1, first: 1, last: 0 })
@@ -220,7 +227,7 @@ export class JsonlSession {
   }
 
   /** The number of the line at an offset, from 1. */
-  lineAt(place: Place): number {
+  #lineAt(place: Place): number {
     const bytes = this.segments.read(place.segment, 0, place.offset)
     let line = 1
     for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) line++
@@ -232,8 +239,8 @@ export class JsonlSession {
     const text = bytes.length === place.length ? verified(bytes, place.sum) : null
     if (text !== null) return text
     const path = this.segments.path(place.segment)
-    const line = this.lineAt(place)
-    throw new StorageError({
+    const line = this.#lineAt(place)
+    throw this.lineDamage = new StorageError({
       kind: "corrupt",
       message: `${path}: line ${line} is damaged, so ${what} cannot be read back; run \`bezel session repair\` with the session's id`,
       path

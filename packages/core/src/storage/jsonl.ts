@@ -97,30 +97,24 @@ export const openJsonl = (
         )
     )
     yield* told
-    /** Damage that a read comes across stops the writing too. */
-    let damaged: StorageError | null = null
     const use = <A>(evaluate: () => A): Effect.Effect<A, StorageError> =>
       attempt(folder, () => {
         try {
-          try {
-            return evaluate()
-          } catch (error) {
-            if (!isIndexDamage(error)) throw error
-            // Nothing has been stored yet that the index could not take.
-            reindex(writer.session)
-            writer.reindexed()
-            return evaluate()
-          }
+          return evaluate()
         } catch (error) {
-          if (error instanceof StorageError && error.kind === "corrupt") damaged = error
-          throw error
+          if (!isIndexDamage(error)) throw error
+          // Whatever the index could not take has not been stored yet.
+          reindex(writer.session)
+          writer.reindexed()
+          return evaluate()
         }
       })
     return {
       ...reads((evaluate) => use(() => evaluate(writer.session))),
       commit: (batch) =>
         use(() => {
-          if (damaged !== null) throw damaged
+          // Damage that a read came across stops the writing too.
+          if (writer.session.lineDamage !== null) throw writer.session.lineDamage
           return writer.commit(batch)
         })
     }

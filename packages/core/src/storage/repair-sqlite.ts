@@ -18,36 +18,20 @@ type Row = Record<string, unknown>
 
 interface Table {
   readonly name: string
-  readonly columns: ReadonlyArray<string>
   /** The column with JSON. */
   readonly json: string | null
   readonly what: string
 }
 
 const tables: ReadonlyArray<Table> = [
-  { name: "commits", columns: ["sequence", "at", "events"], json: "events", what: "the events of commit" },
-  { name: "conversations", columns: ["id", "record"], json: "record", what: "conversation" },
-  {
-    name: "entries",
-    columns: ["ordinal", "id", "sequence", "conversation", "kind", "head", "record"],
-    json: "record",
-    what: "entry"
-  },
-  { name: "tasks", columns: ["id", "ordinal", "live", "record"], json: "record", what: "task" },
-  { name: "inputs", columns: ["id", "ordinal", "live", "request", "record"], json: "record", what: "input" },
-  {
-    name: "documents",
-    columns: ["document", "first", "retained", "base_size", "replay_size"],
-    json: null,
-    what: "document"
-  },
-  {
-    name: "document_states",
-    columns: ["document", "sequence", "base", "value"],
-    // Whether a change can be used depends on those before it: see `documents`.
-    json: null,
-    what: "a change of document"
-  }
+  { name: "commits", json: "events", what: "the events of commit" },
+  { name: "conversations", json: "record", what: "conversation" },
+  { name: "entries", json: "record", what: "entry" },
+  { name: "tasks", json: "record", what: "task" },
+  { name: "inputs", json: "record", what: "input" },
+  { name: "documents", json: null, what: "document" },
+  // Whether a change can be used depends on those before it: see `documents`.
+  { name: "document_states", json: null, what: "a change of document" }
 ]
 
 interface SetAside {
@@ -108,14 +92,13 @@ class Salvage {
   /** Rows from one end of a table until one cannot be read. */
   #walk(table: Table, order: "ASC" | "DESC", until: number | null): { readonly rows: Array<Row>; readonly whole: boolean } {
     const rows: Array<Row> = []
-    const columns = table.columns.join(", ")
     const compare = order === "ASC" ? ">" : "<"
     let last: number | null = null
     try {
       for (;;) {
         const bound = last === null ? "" : `WHERE rowid ${compare} ${last}`
         const page = this.database.all(
-          `SELECT rowid AS rowid_, ${columns} FROM ${table.name} NOT INDEXED ${bound} ORDER BY rowid ${order} LIMIT ${pageRows}`
+          `SELECT rowid AS rowid_, * FROM ${table.name} NOT INDEXED ${bound} ORDER BY rowid ${order} LIMIT ${pageRows}`
         )
         for (const row of page) {
           const id = Number(row.rowid_)
@@ -210,7 +193,7 @@ const stateOf = (salvage: Salvage): { readonly sequence: number; readonly nextID
   for (const table of tables) {
     for (const row of salvage.rows.get(table.name) ?? []) {
       sequence = Math.max(sequence, Number(row.sequence ?? 0))
-      nextID = Math.max(nextID, Number(row.ordinal ?? 0) + 1, numberIn(row.id) + 1)
+      nextID = Math.max(nextID, Number(row.next_id ?? 1), Number(row.ordinal ?? 0) + 1, numberIn(row.id) + 1)
     }
   }
   return { sequence, nextID }
@@ -269,12 +252,14 @@ export const inspectSqlite = (path: string): Findings => {
 
 const fill = (target: Database, salvage: Salvage, findings: Findings): void => {
   target.transaction(() => {
-    for (const { columns, name } of tables) {
+    for (const { name } of tables) {
+      const columns = target.all(`PRAGMA table_info(${name})`).map((row) => text(row.name))
       const sql = `INSERT OR IGNORE INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`
       for (const row of salvage.rows.get(name) ?? []) {
         target.run(sql, ...columns.map((column) => {
           const value = row[column]
-          return typeof value === "number" || typeof value === "string" ? value : null
+          if (typeof value === "number" || typeof value === "string") return value
+          return column in row ? null : 0
         }))
       }
     }

@@ -105,6 +105,7 @@ const plural = (count: number, what: string): string => `${count} ${what}${count
 
 const stepsOf = (findings: Findings): ReadonlyArray<string> => {
   if (findings.faults.length === 0) return []
+  if (findings.unreadable) return ["can do nothing: nothing can be read; restore the file from a backup, or remove the session"]
   const { documents, inputs, setAside, tasks } = findings
   const steps = [`keeps ${plural(findings.entries, "entry").replace("entrys", "entries")} that are whole, up to commit ${findings.sequence}`]
   if (setAside > 0) steps.push(`sets ${plural(setAside, "damaged record")} aside`)
