@@ -126,6 +126,7 @@ export const makeExtensions = (
       ),
     hooksFor: (kind, state) => {
       const handlers = [...hooks[kind]].filter((hook) => applies(hook.options, state, line().state))
+        .sort((a, b) => (a.options.order ?? 0) - (b.options.order ?? 0))
       return [...handlers.filter((hook) => hook.options.gate !== true), ...handlers.filter((hook) => hook.options.gate === true)]
     },
     sections: () => [...sections].sort((a, b) => a.order - b.order),

@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FacetScope } from "../kernel/index.ts"
-import type { Model, Provider, ProviderDraft, ProviderRegistryService } from "../model/index.ts"
+import type { Model, ModelRequest, Provider, ProviderDraft, ProviderRegistryService } from "../model/index.ts"
 import type { PluginCode } from "../session/index.ts"
 import type { SettingsKey, SettingsReader } from "../settings/index.ts"
 import type { ToolDraft, ToolExecute, ToolRegistryService } from "../tool/index.ts"
@@ -84,18 +84,18 @@ export const makeGenerations = ({ code, providers, tools }: GenerationParts): Ge
   }
 
   const followModel = (generation: Generation, model: Model, provider: string): Model => {
-    const ask = (member: (model: Model) => Model["stream"]): Model["stream"] => (request) =>
-      code.stream(generation.plugin, () =>
-        successor(generation) === null
-          ? member(model)(request)
-          : Stream.unwrap(Effect.map(providers.resolve({ provider, model: model.info.model }), (now) =>
-            member(now)(request))))
-    const { resume } = model
+    const ask = (request: (model: Model) => ReturnType<Model["stream"]>) =>
+      code.stream(generation.plugin, () => {
+        return successor(generation) === null
+          ? request(model)
+          : Stream.unwrap(Effect.map(providers.resolve({ provider, model: model.info.model }), request))
+      })
     return {
       info: model.info,
-      stream: ask((now) => now.stream),
-      ...(resume === undefined ? {} : {
-        resume: (token, request) => code.stream(generation.plugin, () => resume(token, request))
+      stream: (request) => ask((now) => now.stream(request)),
+      ...(model.resume === undefined ? {} : {
+        resume: (token: string, request: ModelRequest) =>
+          ask((now) => now.resume?.(token, request) ?? now.stream(request))
       })
     }
   }

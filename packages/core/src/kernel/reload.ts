@@ -220,6 +220,7 @@ export const reloadSlots = <Context, Item>(
       if (parts.isClosing()) return yield* simple(`The ${host} host is closed.`)
       const selected = select()
       if (selected instanceof ReloadFailed) return yield* selected
+      if (selected.length === 0) return []
       const { candidates, failures } = yield* interruptible(prepare(selected))
       const ids = candidates.map(({ facet }) => facet.id)
       const entering = candidates.filter(({ code }) => code !== undefined)

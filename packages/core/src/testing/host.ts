@@ -39,8 +39,8 @@ export interface TestHostOptions {
   /** Manifest entries by plugin id: `required`, `options`, `grants`. */
   readonly entries?: { readonly [id: string]: Partial<Omit<ManifestEntry, "id">> }
   readonly limits?: KernelOptions<never, never>["limits"]
-  /** Settings of the location; default none, so every key has its default. */
-  readonly settings?: SettingsReader
+  /** Settings of the location, or what gives them whenever they are read; default none, so every key has its default. */
+  readonly settings?: SettingsReader | (() => SettingsReader)
   /** Sessions that an earlier host has left, found again as after a crash: see `testSessions`. Default none. */
   readonly sessions?: Context.Context<SessionStore | SessionStorage>
 }
@@ -71,12 +71,13 @@ export const testGlobals = (
   plugins: ReadonlyArray<Plugin>,
   options: TestHostOptions = {}
 ): Layer.Layer<GlobalServices> => {
-  const reader = options.settings ?? emptySettings
+  const { settings = emptySettings } = options
+  const reader = Effect.sync(() => typeof settings === "function" ? settings() : settings)
   return Layer.mergeAll(
     options.sessions === undefined ? memorySessions : Layer.succeedContext(options.sessions),
     Layer.succeed(
       Settings,
-      Settings.of({ user: Effect.succeed(reader), forLocation: () => Effect.succeed(reader), keys: [] })
+      Settings.of({ user: reader, forLocation: () => reader, keys: [] })
     ),
     SessionPlugins.layer(
       Plugin.sources("session", [modelPlugin(options.model ?? scriptedModel([])), ...plugins], options.entries),

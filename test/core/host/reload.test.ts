@@ -1,0 +1,436 @@
+import { Plugin, PluginKernel, type SessionContext } from "@bezel/core/host"
+import { FacetClosed } from "@bezel/core/kernel"
+import { RemoteService } from "@bezel/core/service"
+import { SessionRuntime } from "@bezel/core/session"
+import { SettingsKey, type SettingsReader } from "@bezel/core/settings"
+import { call, emptySettings, run, say, scriptedModel, type TestSessionHost, testSessionHost } from "@bezel/core/testing"
+import { tool } from "@bezel/core/tool"
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Schema, type Scope, Stream } from "effect"
+import { spawn } from "node:child_process"
+
+type Facet = (ctx: SessionContext) => Effect.Effect<void, unknown, Scope.Scope>
+
+/** A plugin whose code is another one after each reload: the first facet, then the second, and so on. */
+const generations = (id: string, ...facets: ReadonlyArray<Facet>): Plugin => {
+  let next = 0
+  return Plugin.define({
+    id,
+    session: (ctx) => Effect.suspend(() => (facets[Math.min(next++, facets.length - 1)] ?? (() => Effect.void))(ctx))
+  })
+}
+
+const reload = (host: TestSessionHost, ...plugins: ReadonlyArray<string>) =>
+  Context.get(host.services, PluginKernel).reload({ plugins })
+
+const offers = (name: string, execute: () => Effect.Effect<string>, replay: "safe" | "never" = "never"): Facet => (ctx) =>
+  Effect.asVoid(ctx.tool.transform((draft) =>
+    draft.set(name, tool({ description: `Does ${name}`, input: Schema.Struct({}), replay, execute }))
+  ))
+
+const says = (name: string, text: string): Facet => offers(name, () => Effect.succeed(text))
+
+/** Results of calls as the model was told them with its last request. */
+const results = (model: ReturnType<typeof scriptedModel>) => {
+  const last = model.requests.at(-1)?.messages.at(-1)
+  return last?.role === "tool" ? last.content.map(({ result }) => result) : []
+}
+
+const barrier = Effect.gen(function*() {
+  const reached = yield* Deferred.make<void>()
+  const open = yield* Deferred.make<void>()
+  return {
+    reached: Deferred.await(reached),
+    open: Effect.asVoid(Deferred.succeed(open, undefined)),
+    pass: Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(open))
+  }
+})
+
+class Counter extends RemoteService.make("test.counter")({
+  state: { count: Schema.Struct({ value: Schema.Finite }) },
+  methods: { add: { payload: Schema.Finite } }
+}) {}
+
+const counter = (start: number): Facet => (ctx) =>
+  Effect.gen(function*() {
+    const count = yield* ctx.state(Schema.Struct({ value: Schema.Finite }), { value: start })
+    yield* ctx.provide(Counter, {
+      count,
+      add: (by) =>
+        count.update((draft) => {
+          draft.value += by
+        })
+    })
+  })
+
+describe("reload of a plugin under a running host", () => {
+  it.live("keeps the facade of a remote consumer, which never sees the service missing", () =>
+    Effect.gen(function*() {
+      const host = yield* testSessionHost([generations("test.counter", counter(1), counter(100))])
+      const connection = yield* host.connect()
+      const facade = yield* connection.use(Counter)
+      yield* facade.ready
+      let failed = 0
+      const caller = yield* Effect.forkScoped(
+        facade.add(1).pipe(
+          Effect.catch(() => Effect.sync(() => failed++)),
+          Effect.andThen(Effect.yieldNow),
+          Effect.forever
+        )
+      )
+      yield* Effect.sleep(10)
+      yield* reload(host, "test.counter")
+      const after = yield* facade.count.changes.pipe(Stream.filter(({ value }) => value >= 100), Stream.runHead)
+      yield* Fiber.interrupt(caller)
+      expect(after._tag).toBe("Some")
+      expect(failed).toBe(0)
+    }).pipe(Effect.scoped))
+
+  it.live("reloads those that use its services in this process with it", () =>
+    Effect.gen(function*() {
+      const seen: Array<number> = []
+      const early = Plugin.define({
+        id: "early",
+        session: (ctx) =>
+          Effect.gen(function*() {
+            const held = yield* ctx.use(Counter)
+            yield* ctx.onActivate(Effect.sync(() => void seen.push(held.count.value.value)))
+          })
+      })
+      const late = Plugin.define({
+        id: "late",
+        session: (ctx) =>
+          ctx.onActivate(Effect.flatMap(ctx.use(Counter), (held) => Effect.sync(() => void seen.push(held.count.value.value))))
+      })
+      const host = yield* testSessionHost([generations("test.counter", counter(1), counter(100)), early, late])
+      expect(yield* reload(host, "test.counter")).toEqual(["test.counter", "early", "late"])
+      expect(seen).toEqual([1, 1, 100, 100])
+    }).pipe(Effect.scoped))
+
+  it.live("goes unnoticed by a session that streams, whose answer calls the new code", () =>
+    Effect.gen(function*() {
+      const stream = yield* barrier
+      const model = scriptedModel([[say("thinking"), run(stream.pass), call("echo", {})], "done"])
+      const host = yield* testSessionHost([generations("echo", says("echo", "old"), says("echo", "new"))], { model })
+      const { id } = yield* host.session.create()
+      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* stream.reached
+      yield* reload(host, "echo")
+      yield* stream.open
+      expect(yield* Fiber.join(asking)).toBe("done")
+      expect(model.requests).toHaveLength(2)
+      expect(results(model)).toEqual(["new"])
+    }).pipe(Effect.scoped))
+
+  it.live("tells the model of a tool that new code no longer has, and runs nothing of the old", () =>
+    Effect.gen(function*() {
+      const stream = yield* barrier
+      const model = scriptedModel([[run(stream.pass), call("echo", {})], "done"])
+      const host = yield* testSessionHost([generations("echo", says("echo", "old"), () => Effect.void)], { model })
+      const { id } = yield* host.session.create()
+      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* stream.reached
+      yield* reload(host, "echo")
+      yield* stream.open
+      expect(yield* Fiber.join(asking)).toBe("done")
+      expect(String(results(model))).toContain("has been removed since it was offered")
+    }).pipe(Effect.scoped))
+
+  it.live("runs a call again under new code if it was in the middle of the old and may be repeated", () =>
+    Effect.gen(function*() {
+      const started = yield* barrier
+      const model = scriptedModel([[call("echo", {})], "done"])
+      const host = yield* testSessionHost([
+        generations("echo", offers("echo", () => Effect.as(started.pass, "old"), "safe"), offers("echo", () => Effect.succeed("new"), "safe"))
+      ], { model })
+      const { id } = yield* host.session.create()
+      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* started.reached
+      yield* reload(host, "echo")
+      expect(yield* Fiber.join(asking)).toBe("done")
+      expect(results(model)).toEqual(["new"])
+    }).pipe(Effect.scoped))
+
+  it.live("ends a call that was in the middle of old code and may not be repeated, and the turn goes on", () =>
+    Effect.gen(function*() {
+      const started = yield* barrier
+      const model = scriptedModel([[call("echo", {})], "done"])
+      const host = yield* testSessionHost([generations("echo", offers("echo", () => Effect.as(started.pass, "old")))], { model })
+      const { id } = yield* host.session.create()
+      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* started.reached
+      yield* reload(host, "echo")
+      expect(yield* Fiber.join(asking)).toBe("done")
+      expect(String(results(model))).toContain("It is unknown whether the call took effect")
+    }).pipe(Effect.scoped))
+
+  it.live("suspends only the sessions that are in the middle of its code", () =>
+    Effect.gen(function*() {
+      const started = yield* barrier
+      const stream = yield* barrier
+      let other = 0
+      const model = scriptedModel([
+        [call("echo", {})],
+        [run(Effect.andThen(Effect.sync(() => other++), stream.pass)), say("unmoved")],
+        "done"
+      ])
+      const host = yield* testSessionHost([
+        generations("echo", offers("echo", () => Effect.as(started.pass, "old"), "safe"), offers("echo", () => Effect.succeed("new"), "safe"))
+      ], { model })
+      const first = yield* host.session.create()
+      const second = yield* host.session.create()
+      const asking = yield* Effect.forkScoped(host.ask(first.id, "go"))
+      yield* started.reached
+      const streaming = yield* Effect.forkScoped(host.ask(second.id, "stream"))
+      yield* stream.reached
+      yield* reload(host, "echo")
+      expect(yield* Fiber.join(asking)).toBe("done")
+      yield* stream.open
+      expect(yield* Fiber.join(streaming)).toBe("unmoved")
+      expect(other).toBe(1)
+    }).pipe(Effect.scoped))
+
+  it.live("does not ask a person twice: a decision that was taken holds under new code", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const decided = yield* barrier
+      const gate = (afterwards: Effect.Effect<void>): Facet => (ctx) =>
+        Effect.gen(function*() {
+          const namespace = yield* ctx.namespace("approval", {})
+          yield* ctx.hooks(namespace, "tool", {
+            beforeTool: (_, api) =>
+              Effect.gen(function*() {
+                yield* api.waiting
+                if ((yield* api.memo("decision")) === undefined) {
+                  asked++
+                  yield* api.memo("decision", "allow")
+                }
+                yield* afterwards
+              })
+          }, { gate: true })
+        })
+      const model = scriptedModel([[call("echo", {})], "done"])
+      const host = yield* testSessionHost([
+        Plugin.define({ id: "echo", session: says("echo", "ran") }),
+        generations("approval", gate(decided.pass), gate(Effect.void))
+      ], { model })
+      const { id } = yield* host.session.create()
+      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* decided.reached
+      yield* reload(host, "approval")
+      expect(yield* Fiber.join(asking)).toBe("done")
+      expect([asked, results(model)]).toEqual([1, ["ran"]])
+    }).pipe(Effect.scoped))
+
+  it.live("runs the new handler in a chain of hooks that had begun before it", () =>
+    Effect.gen(function*() {
+      const waiting = yield* barrier
+      const steps: Array<string> = []
+      const hook = (name: string, effect: Effect.Effect<void>): Facet => (ctx) =>
+        Effect.gen(function*() {
+          const namespace = yield* ctx.namespace(name, {})
+          yield* ctx.hooks(namespace, "tool", { beforeTool: () => Effect.andThen(effect, Effect.sync(() => void steps.push(name))) })
+        })
+      const noted = (text: string): Facet => hook("second", Effect.sync(() => void steps.push(text)))
+      const model = scriptedModel([[call("echo", {})], "done"])
+      const host = yield* testSessionHost([
+        Plugin.define({ id: "echo", session: says("echo", "ran") }),
+        Plugin.define({ id: "first", session: hook("first", waiting.pass) }),
+        generations("second", noted("old"), noted("new"))
+      ], { model })
+      const { id } = yield* host.session.create()
+      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* waiting.reached
+      yield* reload(host, "second")
+      yield* waiting.open
+      yield* Fiber.join(asking)
+      expect(steps).toEqual(["first", "new", "second"])
+    }).pipe(Effect.scoped))
+
+  it.live("leaves hooks in the order of the manifest, whenever they were registered", () =>
+    Effect.gen(function*() {
+      const steps: Array<string> = []
+      const hook = (name: string): Facet => (ctx) =>
+        Effect.gen(function*() {
+          const namespace = yield* ctx.namespace(name, {})
+          yield* ctx.hooks(namespace, "tool", { beforeTool: () => Effect.sync(() => void steps.push(name)) })
+        })
+      const model = scriptedModel([[call("echo", {})], "one", [call("echo", {})], "two"])
+      const host = yield* testSessionHost([
+        Plugin.define({ id: "echo", session: says("echo", "ran") }),
+        Plugin.define({ id: "a", session: hook("a") }),
+        Plugin.define({ id: "b", session: hook("b") })
+      ], { model })
+      const { id } = yield* host.session.create()
+      yield* Context.get(host.services, SessionRuntime).open(id)
+      yield* host.ask(id, "go")
+      yield* reload(host, "a")
+      yield* host.ask(id, "again")
+      expect(steps).toEqual(["a", "b", "a", "b"])
+    }).pipe(Effect.scoped))
+
+  it.live("leaves the old code active when the new does not come up, and sessions go on", () =>
+    Effect.gen(function*() {
+      const model = scriptedModel(["one", [call("echo", {})], "two"])
+      const broken: Facet = (ctx) => Effect.andThen(says("echo", "broken")(ctx), ctx.onActivate(Effect.fail(new Error("port in use"))))
+      const host = yield* testSessionHost([generations("echo", says("echo", "old"), broken, says("echo", "old again"))], { model })
+      const { id } = yield* host.session.create()
+      expect(yield* host.ask(id, "a")).toBe("one")
+      const error = yield* Effect.flip(reload(host, "echo"))
+      expect(error.message).toContain("port in use; the old code is active again")
+      expect(yield* host.ask(id, "b")).toBe("two")
+      expect(results(model)).toEqual(["old again"])
+    }).pipe(Effect.scoped))
+
+  it.live("gives a service of sessions to attached clients again, from new code and without a gap", () =>
+    Effect.gen(function*() {
+      const perSession = (start: number): Facet => (ctx) =>
+        ctx.providePerSession(Counter, () =>
+          Effect.map(ctx.state(Schema.Struct({ value: Schema.Finite }), { value: start }), (count) => ({
+            count,
+            add: () => Effect.void
+          })))
+      const host = yield* testSessionHost([generations("test.counter", perSession(1), perSession(2))])
+      const { id } = yield* host.session.create()
+      const connection = yield* host.connect(id)
+      const facade = yield* connection.use(Counter)
+      yield* facade.ready
+      let failed = 0
+      yield* Effect.forkScoped(
+        facade.add(1).pipe(Effect.catch(() => Effect.sync(() => failed++)), Effect.andThen(Effect.yieldNow), Effect.forever)
+      )
+      yield* reload(host, "test.counter")
+      const after = yield* facade.count.changes.pipe(Stream.filter(({ value }) => value === 2), Stream.runHead)
+      expect([after._tag, failed]).toEqual(["Some", 0])
+    }).pipe(Effect.scoped))
+
+  it.live("ends timers and child processes of the old code; what still holds its context dies alone", () =>
+    Effect.gen(function*() {
+      const contexts: Array<SessionContext> = []
+      const children: Array<ReturnType<typeof spawn>> = []
+      let ticks = 0
+      let shutdowns = 0
+      const old: Facet = (ctx) =>
+        Effect.gen(function*() {
+          contexts.push(ctx)
+          yield* ctx.onActivate(Effect.gen(function*() {
+            yield* Effect.acquireRelease(
+              Effect.sync(() => setInterval(() => ticks++, 1)),
+              (timer) => Effect.sync(() => clearInterval(timer))
+            )
+            children.push(
+              yield* Effect.acquireRelease(
+                Effect.sync(() => spawn("sleep", ["60"])),
+                (child) => Effect.sync(() => child.kill("SIGKILL"))
+              )
+            )
+            yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(1), ctx.session.list())))
+          }))
+          yield* ctx.onDispose(Effect.sync(() => shutdowns++))
+        })
+      const host = yield* testSessionHost([generations("timers", old, () => Effect.void)])
+      yield* Effect.sleep(10)
+      yield* reload(host, "timers")
+      const [child] = children
+      const [stale] = contexts
+      assert(child !== undefined && stale !== undefined)
+      const before = ticks
+      yield* Effect.sleep(20)
+      expect([ticks - before, shutdowns, child.killed]).toEqual([0, 1, true])
+      const uses = [stale.session.list(), stale.tool.list, stale.interactions.request, stale.tool.transform(() => {})]
+      for (const use of uses) {
+        const exit = yield* Effect.exit(typeof use === "function" ? Effect.suspend(() => Reflect.apply(use, undefined, [])) : use)
+        assert(Exit.isFailure(exit))
+        expect(Exit.findDefect(exit)).toMatchObject({ success: expect.any(FacetClosed) })
+      }
+      expect(yield* host.session.list()).toMatchObject({ sessions: [] })
+    }).pipe(Effect.scoped))
+
+  it.live("closes an open session in which a gate could not be put up, and opens it only with the gate", () =>
+    Effect.gen(function*() {
+      const failing: Facet = (ctx) => Effect.asVoid(ctx.namespace("bezel", {}))
+      const model = scriptedModel(["one", "never asked", "two"])
+      const host = yield* testSessionHost([generations("gate", () => Effect.void, failing, () => Effect.void)], { model })
+      const { id } = yield* host.session.create()
+      yield* Context.get(host.services, SessionRuntime).open(id)
+      expect(yield* host.ask(id, "a")).toBe("one")
+      yield* reload(host, "gate")
+      const refused = yield* Effect.flip(host.session.prompt({ sessionID: id, prompt: { text: "b" } }))
+      expect(refused.message).toContain('The namespace "bezel" of plugin gate failed in session')
+      expect(model.requests).toHaveLength(1)
+      yield* reload(host, "gate")
+      expect(yield* host.ask(id, "c")).toBe("never asked")
+    }).pipe(Effect.scoped))
+})
+
+describe("settings that change", () => {
+  const theme = SettingsKey.make("theme", { schema: Schema.String, default: "dark", untrusted: "keep" })
+  const limit = SettingsKey.make("limit", { schema: Schema.Finite, default: 1, untrusted: "keep" })
+
+  /** Settings whose files somebody edits. */
+  const editable = () => {
+    let values: { readonly [key: string]: unknown } = {}
+    const reader: SettingsReader = { ...emptySettings, get: (key) => Reflect.get(values, key.name) ?? key.default }
+    return {
+      edit: (next: { readonly [key: string]: unknown }) => {
+        values = next
+      },
+      read: (): SettingsReader => {
+        const now = values
+        return { ...reader, get: (key) => Reflect.get(now, key.name) ?? key.default }
+      }
+    }
+  }
+
+  it.live("reload only what has read the changed key; a session that streams goes on", () =>
+    Effect.gen(function*() {
+      const settings = editable()
+      const setups: Array<string> = []
+      const reads = (id: string, ...keys: ReadonlyArray<typeof theme | typeof limit>) =>
+        Plugin.define({
+          id,
+          session: (ctx) => Effect.sync(() => void setups.push(`${id} ${keys.map((key) => ctx.settings.get<unknown>(key)).join(" ")}`))
+        })
+      const stream = yield* barrier
+      const model = scriptedModel([[run(stream.pass), say("done")]])
+      const host = yield* testSessionHost([reads("a", theme), reads("b", limit), reads("c")], {
+        model,
+        settings: settings.read
+      })
+      const { id } = yield* host.session.create()
+      yield* host.connect(id)
+      yield* host.connect(id)
+      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* stream.reached
+      setups.length = 0
+      settings.edit({ theme: "light" })
+      expect(yield* Context.get(host.services, PluginKernel).reloadSettings).toEqual(["a"])
+      expect(setups).toEqual(["a light"])
+      yield* stream.open
+      expect(yield* Fiber.join(asking)).toBe("done")
+      expect(model.requests).toHaveLength(1)
+      expect(yield* Context.get(host.services, PluginKernel).reloadSettings).toEqual([])
+    }).pipe(Effect.scoped))
+
+  it.live("hold as they were when a plugin refuses its new value", () =>
+    Effect.gen(function*() {
+      const settings = editable()
+      const active: Array<number> = []
+      const strict = Plugin.define({
+        id: "strict",
+        session: (ctx) =>
+          Effect.gen(function*() {
+            const value = ctx.settings.get(limit)
+            yield* ctx.onActivate(value > 10 ? Effect.fail(new Error("too much")) : Effect.sync(() => void active.push(value)))
+          })
+      })
+      const host = yield* testSessionHost([strict], { settings: settings.read })
+      const kernel = Context.get(host.services, PluginKernel)
+      settings.edit({ limit: 11 })
+      const error = yield* Effect.flip(kernel.reloadSettings)
+      expect(error.message).toContain("too much; the old code is active again")
+      settings.edit({ limit: 5 })
+      expect(yield* kernel.reloadSettings).toEqual(["strict"])
+      expect(active).toEqual([1, 1, 5])
+    }).pipe(Effect.scoped))
+})
