@@ -358,8 +358,8 @@ describe("a session", () => {
       "> what is in a.txt?\n\nLet me look.\n* read a.txt\n\nIt says A.\n\n"
     )
     expect(JSON.parse((await home.run(["session", "export", sessionID])).stdout)).toMatchObject({
-      format: "bezel.session",
-      session: { id: sessionID }
+      bezel: "session",
+      record: { id: sessionID }
     })
     expect((await home.run(["session", "list", "--json"])).lines()).toMatchObject([{
       id: sessionID,
@@ -369,6 +369,29 @@ describe("a session", () => {
     expect(await home.run(["session", "remove", sessionID])).toMatchObject({ code: 0, stdout: "" })
     expect((await home.run(["session", "list"])).stdout).toBe("")
     expect(await home.run(["session", "show", sessionID])).toMatchObject({ code: 2 })
+  })
+
+  it("is copied up to an entry, carried to another folder and summarized", async () => {
+    const home = makeHome()
+    home.useServer(
+      await serve({ text: "One." }, { text: "Two." }, { text: "The short of it." }, { text: "Four." }, { text: "Five." })
+    )
+    const original = String((await home.run(["run", "--json", "first"])).lines()[0]?.sessionID)
+    const entries = (await home.run(["session", "show", original, "--json"])).lines()
+    await home.run(["run", "--continue", "second"])
+    const forked = (await home.run(["session", "fork", original, "--at", String(entries.at(-1)?.id)])).stdout.trim()
+    expect((await home.run(["session", "show", forked])).stdout).toBe("> first\n\nOne.\n\n")
+    expect(await home.run(["session", "fork", original, "--at", "e999"])).toMatchObject({ code: 2 })
+
+    home.write("other/.keep", "")
+    const document = (await home.run(["session", "export", original])).stdout
+    const other = { cwd: join(home.folder, "other") }
+    const carried = (await home.run(["session", "import"], { ...other, stdin: document })).stdout.trim()
+    expect((await home.run(["session", "list"], other)).stdout).toContain(carried)
+    expect(await home.run(["session", "import"], { ...other, stdin: "{" })).toMatchObject({ code: 2 })
+
+    expect(await home.run(["session", "compact", original])).toMatchObject({ code: 0 })
+    expect(await home.run(["run", "--session", original, "go on"])).toMatchObject({ code: 0, stdout: "Four.\n" })
   })
 
   it("is kept in files that only their owner can read, without the key", async () => {

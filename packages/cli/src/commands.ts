@@ -93,9 +93,38 @@ export const commands: ReadonlyArray<Command> = [
     examples: ["bezel session remove 01J9ZQ4T"],
     load: async () => (await import("./agent.ts")).sessionRemove
   }),
-  notBuilt("session import", "takes in an exported session"),
-  notBuilt("session fork", "copies a session up to an entry"),
-  notBuilt("session compact", "summarizes a session's history"),
+  command({
+    name: "session repair",
+    summary: "makes a session with damaged files usable again, and keeps the damaged files aside",
+    arguments: ["ID"],
+    options: { dryRun: flag("only says what is damaged and what would be done"), json },
+    examples: ["bezel session repair 01J9ZQ4T --dry-run", "bezel session repair 01J9ZQ4T"],
+    load: async () => (await import("./agent.ts")).sessionRepair
+  }),
+  command({
+    name: "session import",
+    summary: "takes in an exported session, as one of this folder",
+    arguments: ["[FILE]"],
+    options: { dir },
+    examples: ["bezel session import session.json", "bezel session export 01J9ZQ4T | bezel session import"],
+    load: async () => (await import("./agent.ts")).sessionImport
+  }),
+  command({
+    name: "session fork",
+    summary: "makes a new session of another one, up to an entry",
+    arguments: ["ID"],
+    options: { at: text("ENTRY", "the last entry to take over; default: the newest") },
+    examples: ["bezel session fork 01J9ZQ4T", "bezel session fork 01J9ZQ4T --at e12"],
+    load: async () => (await import("./agent.ts")).sessionFork
+  }),
+  command({
+    name: "session compact",
+    summary: "summarizes the older part of a session, with its model",
+    arguments: ["ID"],
+    options: { instructions: text("TEXT", "what the summary must keep"), trust },
+    examples: ["bezel session compact 01J9ZQ4T"],
+    load: async () => (await import("./agent.ts")).sessionCompact
+  }),
   notBuilt("session revert", "takes back what a session changed"),
   command({
     name: "model list",
@@ -133,7 +162,7 @@ export const commands: ReadonlyArray<Command> = [
   notBuilt("auth remove", "forgets a provider's key"),
   command({
     name: "doctor",
-    summary: "checks node, folders, settings, providers and plugins, and says what to do about each fault",
+    summary: "checks node, folders, settings, providers, plugins and sessions, and says what to do about each fault",
     options: { dir, json, trust },
     examples: ["bezel doctor"],
     load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).doctor

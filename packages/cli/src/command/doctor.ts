@@ -14,6 +14,7 @@ import { settingsLayer } from "../host/global.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
 import { oneLine } from "../run/text.ts"
+import { checkSessions } from "./session-repair.ts"
 
 interface DoctorOptions {
   readonly [key: string]: Option<unknown>
@@ -21,6 +22,9 @@ interface DoctorOptions {
   readonly json: Option<boolean>
   readonly trust: Option<boolean>
 }
+
+/** How long looking at sessions may take; large ones are read whole. */
+const sessionsLimitMillis = 20_000
 
 interface Finding {
   readonly part: string
@@ -95,12 +99,26 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
       ]
     }).pipe(Effect.scoped, Effect.provide(locationsLayer({ ...global, plugins: {} })))
   )
+  const sessions = look(
+    "sessions",
+    Effect.gen(function*() {
+      const { data } = yield* AppPaths
+      const { all, damaged, looked } = yield* checkSessions(data, sessionsLimitMillis)
+      return [
+        ...damaged.map(({ message }) => fault("sessions", message)),
+        looked === all
+          ? ok("sessions", `${all - damaged.length} of ${all} are whole`)
+          : warning("sessions", `only the newest ${looked} of ${all} were looked at; bezel session repair ID --dry-run looks at one`)
+      ]
+    })
+  )
   return runProcess(Effect.gen(function*() {
     const node = ok("node", `${process.version} at ${process.execPath}`)
     const first = yield* Effect.provide(Effect.all([folders, settings]), settingsLayer(global))
     const findings = [ok("bezel", environment.version), node, ...first.flat()]
     // A location cannot boot on settings that do not read; that fault is told already.
     if (findings.every((item) => item.state !== "fault")) findings.push(...(yield* location))
+    findings.push(...(yield* Effect.provide(sessions, AppPaths.layer)))
     for (const item of findings) {
       const mark = item.state === "ok" ? "✓" : item.state === "warning" ? "!" : "✗"
       process.stdout.write(options.json ? `${JSON.stringify(item)}\n` : `${mark} ${item.part}: ${item.message}\n`)

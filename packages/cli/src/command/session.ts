@@ -1,6 +1,6 @@
 /** `bezel session …`: what can be done with sessions that nobody has to open for it. */
 import { resolveLocation } from "@bezel/core/location"
-import { type SessionMessage, type SessionRecord, SessionStore } from "@bezel/core/session"
+import { exportSession, type SessionMessage, type SessionRecord, SessionStore } from "@bezel/core/session"
 import * as Effect from "effect/Effect"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
@@ -97,19 +97,13 @@ function transcriptText(message: SessionMessage): string {
   return lines.length === 0 ? "" : `${lines.join("\n")}\n\n`
 }
 
+/** The whole session as one document, which `session import` takes back. */
 export const sessionExport: Execute<{}> = (_, [id = ""], environment) =>
-  withSessions(
-    environment,
+  runProcess(
     Effect.gen(function*() {
-      const store = yield* SessionStore
-      const record = yield* store.get(id)
-      const messages: Array<SessionMessage> = []
-      yield* eachMessage(id, (message) => messages.push(message))
-      process.stdout.write(
-        `${JSON.stringify({ format: "bezel.session", version: 1, session: record, messages }, null, 2)}\n`
-      )
+      process.stdout.write(`${JSON.stringify(yield* exportSession(id), null, 2)}\n`)
       return exitCode.answered
-    })
+    }).pipe(Effect.scoped, Effect.provide(globalLayer({ environment, trust: false })))
   )
 
 export const sessionRemove: Execute<{}> = (_, ids, environment) =>

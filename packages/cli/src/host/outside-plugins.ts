@@ -2,11 +2,11 @@
  * Plugins from outside: packages and files that settings name, files in `plugins/` of the user's config folder, and files in
  * `.bezel/plugins/` of a project that is trusted.
  *
- * Each is imported once for the life of the process, with our own `effect` and `@bezel/*` (see `plugin-modules.ts`). One that
+ * Each is imported with our own `effect` and `@bezel/*` (see `plugin-modules.ts`). One that
  * does not load takes part in the boot as a plugin whose loading fails, so that it is listed with its error and nothing else
  * changes. The same file reached twice is one plugin.
  */
-import { type HostContexts, type HostName, Plugin } from "@bezel/core/host"
+import type { Facets, HostContexts, HostName, Plugin } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
 import type { ManifestEntry, PluginSource } from "@bezel/core/kernel"
 import { AppPaths, type SettingsReader, Trust } from "@bezel/core/settings"
@@ -16,7 +16,7 @@ import { readdir, realpath, stat } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { basename, join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { sharePluginModules } from "../plugin-modules.ts"
+import { nextGeneration, sharePluginModules } from "../plugin-modules.ts"
 
 /** One plugin that was found, loaded or not. */
 export interface OutsidePlugin {
@@ -26,6 +26,8 @@ export interface OutsidePlugin {
   readonly plugin: Plugin | null
   /** Why it could not be loaded. */
   readonly error: string | null
+  /** From its file as that is now. */
+  readonly reload: Effect.Effect<OutsidePlugin>
 }
 
 interface Wanted {
@@ -73,35 +75,37 @@ const isPlugin = (value: unknown): value is Plugin =>
 const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? ""
 
-async function importPlugin(file: string): Promise<Plugin> {
+async function importPlugin(file: string, again: boolean): Promise<Plugin> {
   sharePluginModules()
-  const module: { readonly default?: unknown } = await import(pathToFileURL(file).href)
+  const module: { readonly default?: unknown } = await import(again ? nextGeneration(file) : pathToFileURL(file).href)
   if (!isPlugin(module.default)) throw new Error("its default export is not what Plugin.define gives")
   return module.default
 }
 
-const load = (wanted: Wanted, file: string): Effect.Effect<OutsidePlugin> =>
-  Effect.tryPromise({ try: () => importPlugin(file), catch: messageOf }).pipe(
+const load = (wanted: Wanted, file: string, again = false): Effect.Effect<OutsidePlugin> =>
+  Effect.tryPromise({ try: () => importPlugin(file, again), catch: messageOf }).pipe(
     Effect.timeoutOrElse({ duration: loadLimit, orElse: () => Effect.fail("loading it took longer than 10 seconds") }),
     Effect.match({
       onSuccess: (plugin): OutsidePlugin => ({
         source: wanted.source,
         plugin,
         error: null,
+        reload: load(wanted, file, true),
         entry: {
           id: plugin.id,
           ...(plugin.version === undefined ? {} : { version: plugin.version }),
           ...(wanted.options === undefined ? {} : { options: wanted.options })
         }
       }),
-      onFailure: (error) => failedPlugin(wanted.source, error)
+      onFailure: (error) => failedPlugin(wanted.source, error, load(wanted, file, true))
     })
   )
 
-const failedPlugin = (source: string, error: string): OutsidePlugin => ({
+const failedPlugin = (source: string, error: string, reload?: Effect.Effect<OutsidePlugin>): OutsidePlugin => ({
   source,
   plugin: null,
   error: `${source}: ${error}`,
+  reload: reload ?? Effect.sync(() => failedPlugin(source, error)),
   entry: { id: basename(source).replace(/[^A-Za-z0-9._-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "plugin" }
 })
 
@@ -172,8 +176,17 @@ export const outsideSources = <Host extends HostName>(
   host: Host,
   plugins: ReadonlyArray<OutsidePlugin>
 ): ReadonlyArray<PluginSource<HostContexts[Host]>> =>
-  plugins.flatMap(({ entry, error, plugin }): ReadonlyArray<PluginSource<HostContexts[Host]>> =>
-    plugin === null
-      ? [{ entry, load: Effect.fail(new Error(error ?? "it could not be loaded")) }]
-      : Plugin.sources(host, [plugin], { [plugin.id]: entry })
-  )
+  plugins.map((outside) => ({
+    entry: outside.entry,
+    load: facetOf(host, outside),
+    reload: Effect.flatMap(outside.reload, (again) =>
+      Effect.map(facetOf(host, again), (facet) => ({ entry: again.entry, facet })))
+  }))
+
+const facetOf = <Host extends HostName>(
+  host: Host,
+  { error, plugin }: OutsidePlugin
+): Effect.Effect<Facets[Host], Error> =>
+  plugin === null
+    ? Effect.fail(new Error(error ?? "it could not be loaded"))
+    : Effect.succeed((plugin satisfies Facets as Facets)[host])
