@@ -1,6 +1,6 @@
-import { openJsonl, openJsonlReader, type Storage } from "@bezel/core/storage"
+import { openJsonl, openJsonlReader, sessionsIn, SessionStorage, type Storage } from "@bezel/core/storage"
 import { describe, expect, it, vi } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 import * as fs from "node:fs"
 import { batch, entry } from "./batches.ts"
 import { storageConformance } from "./conformance.ts"
@@ -349,6 +349,42 @@ describe("a session of JSON lines", () => {
         const long = yield* fastest("long")
         // Reading the history would take a second.
         expect(long).toBeLessThan(short * 1.5 + 5)
+      })
+    ))
+})
+
+describe("a data directory", () => {
+  const use = <A, E>(folder: string, format: "sqlite" | "jsonl", body: (files: SessionStorage["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
+    Effect.scoped(Effect.flatMap(SessionStorage, body)).pipe(
+      Effect.provide(SessionStorage.layer({ directory: folder, format }))
+    )
+
+  it.effect("keeps new sessions as it is told, and opens those that are there as they are", () =>
+    withFolder((folder) =>
+      Effect.gen(function*() {
+        yield* use(folder, "jsonl", (files) => Effect.flatMap(files.write("lines"), (storage) => fill(storage, [1])))
+        yield* use(folder, "sqlite", (files) => Effect.flatMap(files.write("rows"), (storage) => fill(storage, [1])))
+        for (const format of ["sqlite", "jsonl"] as const) {
+          yield* use(folder, format, (files) =>
+            Effect.gen(function*() {
+              for (const id of ["lines", "rows"]) {
+                const storage = yield* files.write(id)
+                expect((yield* Effect.flip(Effect.scoped(files.write(id))))._tag).toBe("SessionInUse")
+                yield* fill(storage, [Number(yield* storage.nextID)])
+                const reader = yield* files.read(id)
+                expect(yield* reader.sequence).toBe(yield* storage.sequence)
+              }
+            }))
+        }
+        expect(sessionsIn(folder)).toEqual(["lines", "rows"])
+        expect(fs.readdirSync(`${folder}/sessions/lines`)).toEqual(["journal", "lease.db"])
+        expect(fs.readdirSync(`${folder}/sessions/rows`)).toEqual(["lease.db", "session.db"])
+        yield* use(folder, "sqlite", (files) =>
+          Effect.gen(function*() {
+            expect(yield* (yield* files.read("lines")).sequence).toBe(3)
+            yield* files.remove("lines")
+            expect((yield* Effect.flip(files.read("lines"))).kind).toBe("not_found")
+          }))
       })
     ))
 })

@@ -17,3 +17,18 @@ export const formatIn = (folder: string): SessionFormat | null => {
   const paths = sessionPaths(folder)
   return fs.existsSync(paths.sqlite) ? "sqlite" : journalExists(paths.jsonl) ? "jsonl" : null
 }
+
+const sessionIDPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
+
+/** Whether a text can be the id of a session, and so the name of its folder. */
+export const isSessionID = (text: string): boolean => sessionIDPattern.test(text)
+
+/** The folder with the sessions of a data directory. */
+export const sessionsFolder = (directory: string): string => nodePath.join(directory, "sessions")
+
+/** Ids of the sessions that have files in a data directory, in order. */
+export const sessionsIn = (directory: string): ReadonlyArray<string> => {
+  const folder = sessionsFolder(directory)
+  if (!fs.existsSync(folder)) return []
+  return fs.readdirSync(folder).filter((name) => isSessionID(name) && formatIn(nodePath.join(folder, name)) !== null).sort()
+}

@@ -19,7 +19,7 @@ import { openJsonl, openJsonlReader } from "./jsonl.ts"
 import { acquireLease, currentProcess } from "./lease.ts"
 import { MemorySession } from "./memory.ts"
 import { notFound } from "./records.ts"
-import { formatIn, sessionPaths } from "./session-paths.ts"
+import { formatIn, isSessionID, sessionPaths, sessionsFolder } from "./session-paths.ts"
 import type { SessionFormat } from "./session-paths.ts"
 import { openSqlite, openSqliteReader } from "./sqlite.ts"
 import { SessionInUse } from "./storage.ts"
@@ -34,18 +34,16 @@ export interface SessionStorageOptions {
   readonly format?: SessionFormat
 }
 
-const sessionIDPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
-
 const makeFiles = (options: SessionStorageOptions): Effect.Effect<SessionFiles, StorageError> =>
   Effect.gen(function*() {
     const sessions = yield* attempt(options.directory, () => {
-      const path = nodePath.join(options.directory, "sessions")
+      const path = sessionsFolder(options.directory)
       privateFolder(path)
       return fs.realpathSync(path)
     })
 
     const folderOf = (sessionID: string): Effect.Effect<string, StorageError> =>
-      sessionIDPattern.test(sessionID)
+      isSessionID(sessionID)
         ? Effect.succeed(nodePath.join(sessions, sessionID))
         : Effect.fail(notFound(null, `${JSON.stringify(sessionID.slice(0, 200))} is not the id of a session`))
 
