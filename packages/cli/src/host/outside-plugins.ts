@@ -156,7 +156,9 @@ function withUniqueIDs(plugins: ReadonlyArray<OutsidePlugin>): ReadonlyArray<Out
       taken.set(id, plugin.source)
       return plugin
     }
-    const other = failedPlugin(plugin.source, plugin.error ?? `its id "${id}" is taken by ${before}`)
+    const other = plugin.plugin === null
+      ? plugin
+      : failedPlugin(plugin.source, `its id "${id}" is taken by ${before}`)
     return { ...other, entry: { id: `${other.entry.id}-${index + 1}` } }
   })
 }
@@ -186,7 +188,8 @@ export const outsideSources = <Host extends HostName>(
 const facetOf = <Host extends HostName>(
   host: Host,
   { error, plugin }: OutsidePlugin
-): Effect.Effect<Facets[Host], Error> =>
-  plugin === null
-    ? Effect.fail(new Error(error ?? "it could not be loaded"))
-    : Effect.succeed((plugin satisfies Facets as Facets)[host])
+): Effect.Effect<Facets[Host], Error> => {
+  if (plugin === null) return Effect.fail(new Error(error ?? "it could not be loaded"))
+  const facets: Facets = plugin
+  return Effect.succeed(facets[host])
+}
