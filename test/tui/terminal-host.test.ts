@@ -183,7 +183,7 @@ describe("the approval dialog", () => {
     say(terminal, "ask")
     await terminal.until("Allow bash?")
     await new Promise((resolve) => setTimeout(resolve, 700))
-    terminal.write("3")
+    terminal.write("4")
     await terminal.until("What should it do instead?")
     terminal.write("use trash\r")
     await terminal.until('"message":"use trash"')

@@ -21,7 +21,7 @@ export const tui = Effect.fn("agents/tui")(function*(ctx: TuiContext) {
         })
       )
     }))
-  const agents = yield* ctx.use(AgentList)
+  const opened = yield* Effect.cached(ctx.use(AgentList))
 
   yield* ctx.commands.register("agent.choose", {
     slash: "agent",
@@ -31,7 +31,7 @@ export const tui = Effect.fn("agents/tui")(function*(ctx: TuiContext) {
       Effect.gen(function*() {
         const conversation = current
         if (conversation === null) return yield* ctx.ui.notify("There is no conversation yet.", "warning")
-        const all = yield* agents.list()
+        const all = yield* Effect.flatMap(opened, (agents) => agents.list())
         const name = wish.trim() !== ""
           ? wish.trim()
           : yield* ctx.ui.select({

@@ -50,12 +50,13 @@ export const tui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
       return message === null || message.trim() === "" ? { decision } : { decision, message: message.trim() }
     }))
 
-  const permissions = yield* ctx.use(ProjectPermissions)
+  const opened = yield* Effect.cached(ctx.use(ProjectPermissions))
   yield* ctx.commands.register("permissions.show", {
     slash: "permissions",
     description: "Show what is always allowed in this project, and take it back",
     run: () =>
       Effect.gen(function*() {
+        const permissions = yield* opened
         const { file, rules } = yield* permissions.list()
         if (rules.length === 0) return yield* ctx.ui.notify("Nothing is always allowed in this project.")
         const rule = yield* ctx.ui.select({
