@@ -186,6 +186,20 @@ export const calls = (transport: TransportUnderTest) => {
       yield* Fiber.interrupt(kept)
     }))
 
+  it.effect("calls that are open when the connection is lost all settle as disconnected", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const provider = yield* provideModels(host.directory)
+      const { connection } = yield* host.connectWith({ retry: { first: "1 minute", longest: "1 minute" } })
+      const models = yield* connection.use(Models)
+      const calls = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(Effect.flip(models.wait())))
+      yield* eventually(() => provider.waiting() === 3)
+      yield* connection.drop
+      const errors = yield* Effect.forEach(calls, Fiber.join)
+      expect(errors.map((error) => error.code)).toEqual(["disconnected", "disconnected", "disconnected"])
+      yield* eventually(() => provider.interrupted() === 3)
+    }))
+
   it.effect("a call while disconnected fails at once with disconnected", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)

@@ -1,5 +1,5 @@
 /** Replicated state and events, as one text for every transport. */
-import { MutableRemoteState, RemoteService } from "@bezel/core/service"
+import { eventFeed, MutableRemoteState, RemoteService } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -341,6 +341,23 @@ export const state = (transport: TransportUnderTest) => {
 }
 
 export const events = (transport: TransportUnderTest) => {
+  it.effect("three taken of an endless stream end its subscription at the host, once and soon", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const { changed } = yield* provideModels(host.directory)
+      const { connection, frames } = yield* host.connectWith({ idle: 0 })
+      const models = yield* connection.use(Models)
+      const taking = yield* Effect.forkChild(Stream.runCollect(Stream.take(models.changed, 3)))
+      const producer = yield* Effect.forkChild(
+        Effect.forever(Effect.andThen(changed.emit({ type: "changed", model: "x" }), Effect.yieldNow))
+      )
+      expect(yield* Fiber.join(taking)).toHaveLength(3)
+      yield* TestClock.adjust(1)
+      yield* eventually(() => eventFeed(changed)?.size === 0)
+      yield* Fiber.interrupt(producer)
+      expect(frames.sent.filter((frame) => frame.includes(`"Interrupt"`))).toHaveLength(1)
+    }))
+
   it.effect("events arrive in order, in the trace of their cause", () =>
     Effect.gen(function*() {
       const spans = recordSpans()

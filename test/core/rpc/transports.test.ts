@@ -13,7 +13,7 @@ import {
 } from "@bezel/core/rpc"
 import { InteractionBroker, MutableRemoteState, RemoteService, ServiceDirectory, ServiceError } from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Logger, Schema, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
 import fc from "fast-check"
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
@@ -351,8 +351,10 @@ describe("a raw client", () => {
     Effect.gen(function*() {
       const folder = yield* temporaryFolder
       const path = join(folder, "host.sock")
-      const context = yield* Layer.build(Layer.merge(ServiceDirectory.layer, InteractionBroker.layer))
-      const endpoint = yield* Effect.provideContext(Endpoint.make(), context)
+      const endpoint = yield* Endpoint.make().pipe(
+        Effect.provideServiceEffect(ServiceDirectory, ServiceDirectory.make),
+        Effect.provideServiceEffect(InteractionBroker, InteractionBroker.make)
+      )
       yield* listenUnix({ path, serve: endpoint.serve })
       const socket = connect(path)
       socket.end(`{"_tag":"Request","id":"1","tag":"control","payload":{"type":"catalogue"},"headers":[]}\n{"half`)

@@ -11,8 +11,11 @@ import * as Stream from "effect/Stream"
 import type { JsonValue } from "../json/index.ts"
 import { eventFeed, isStateCell, jsonCodec, ServiceError, wireOperations } from "../service/index.ts"
 import type { Instance, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
-import { Outbox } from "./outbox.ts"
+import { Outbox, unlimited } from "./outbox.ts"
+import type { OutboxLimits } from "./outbox.ts"
 import { notAttached, unknownService } from "./refusals.ts"
+import { waiting, waitingDelta } from "./waiting.ts"
+import type { EncodedItem } from "./waiting.ts"
 import type { Item, Watch } from "./wire.ts"
 
 export interface Address {
@@ -24,7 +27,7 @@ export interface Address {
 
 /** A live subscription: looks again whenever the directory or the selection has changed. */
 interface Follow {
-  readonly outbox: Outbox<Item>
+  readonly outbox: Outbox
   /** `again`: say it also when nobody is there as before, because the client waits to hear it. */
   readonly refresh: (again: boolean) => void
   readonly end: () => void
@@ -32,15 +35,15 @@ interface Follow {
 
 export class ClientView {
   private readonly directory: ServiceDirectoryShape
-  private readonly queueLimit: number
+  private readonly limits: OutboxLimits
   private readonly follows = new Set<Follow>()
-  private readonly interactions = new Outbox<Item>(Number.POSITIVE_INFINITY, null)
+  private readonly interactions = new Outbox(unlimited, null)
   private readonly unwatch: () => void
   private selected: string | null = null
 
-  constructor(directory: ServiceDirectoryShape, queueLimit: number) {
+  constructor(directory: ServiceDirectoryShape, limits: OutboxLimits) {
     this.directory = directory
-    this.queueLimit = queueLimit
+    this.limits = limits
     this.unwatch = directory.watch(() => this.refresh(false))
   }
 
@@ -60,7 +63,7 @@ export class ClientView {
   }
 
   interaction(item: Item): void {
-    this.interactions.push(item)
+    this.interactions.push(waiting(item))
   }
 
   /** The instance that an address means for this client, or why there is none. */
@@ -88,7 +91,7 @@ export class ClientView {
     })
   }
 
-  watch(watch: Watch): Stream.Stream<Item> {
+  watch(watch: Watch): Stream.Stream<EncodedItem> {
     if (watch.type === "interactions") return this.interactions.stream
     return Stream.unwrap(
       Effect.map(
@@ -135,10 +138,10 @@ export class ClientView {
     let current: Instance | null | undefined
     let absence: string | undefined
     let detach: ReadonlyArray<() => void> = []
-    const outbox = new Outbox<Item>(
-      this.queueLimit,
+    const outbox = new Outbox(
+      this.limits,
       source === null
-        ? () => [current ? snapshot(current) : { type: "absent", reason: this.absenceReason(address) }]
+        ? () => [waiting(current ? snapshot(current) : { type: "absent", reason: this.absenceReason(address) })]
         : null
     )
     const end = () => {
@@ -173,7 +176,7 @@ export class ClientView {
       this.directory.keyed(service, this.selected).flatMap((instance) =>
         instance.key === null ? [] : [{ key: instance.key, generation: instance.generation, session: instance.session }]
       )
-    const outbox = new Outbox<Item>(1, () => [{ type: "instances", live: live() }])
+    const outbox = new Outbox(unlimited, () => [waiting({ type: "instances", live: live() })])
     const refresh = () => {
       const now = JSON.stringify(live())
       if (now === seen) return
@@ -200,28 +203,26 @@ const snapshot = (instance: Instance): Item => {
   return { type: "snapshot", instance: instance.generation, session: instance.session, states }
 }
 
-const followStates = (instance: Instance, outbox: Outbox<Item>): ReadonlyArray<() => void> =>
+const followStates = (instance: Instance, outbox: Outbox): ReadonlyArray<() => void> =>
   statesOf(instance.token).flatMap(([member, schema]) => {
     const cell: unknown = Reflect.get(instance.implementation, member)
     if (!isStateCell(cell)) return []
     return [
       cell.feed.subscribe((delivery) => {
-        const operations = wireOperations(schema, cell, delivery)
-        // A value that the token cannot express: the snapshot says so.
-        if (operations === null) return outbox.reset()
-        outbox.push({
-          type: "delta",
-          instance: instance.generation,
+        const delta = waitingDelta(
+          instance.generation,
           member,
-          sequence: delivery.sequence,
-          operations,
-          ...(delivery.cause === null ? {} : { cause: delivery.cause })
-        })
+          delivery,
+          () => wireOperations(schema, cell, delivery)
+        )
+        // A value that the token cannot express: the snapshot says so.
+        if (delta === null) outbox.reset()
+        else outbox.push(delta)
       })
     ]
   })
 
-const followEvents = (instance: Instance, member: string, outbox: Outbox<Item>): ReadonlyArray<() => void> => {
+const followEvents = (instance: Instance, member: string, outbox: Outbox): ReadonlyArray<() => void> => {
   const feed = eventFeed(Reflect.get(instance.implementation, member))
   const schema = instance.token.contract.events?.[member]
   if (feed === undefined || schema === undefined) return []
@@ -230,12 +231,12 @@ const followEvents = (instance: Instance, member: string, outbox: Outbox<Item>):
     feed.subscribe((delivery) => {
       const encoded = codec.encode(delivery.value)
       if (Exit.isFailure(encoded)) return
-      outbox.push({
+      outbox.push(waiting({
         type: "event",
         sequence: delivery.sequence,
         value: encoded.value,
         ...(delivery.cause === null ? {} : { cause: delivery.cause })
-      })
+      }))
     })
   ]
 }

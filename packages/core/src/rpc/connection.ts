@@ -60,6 +60,8 @@ export interface ConnectionOptions {
   readonly serve?: EndpointShape
   /** First and longest delay between attempts: 100 milliseconds and 5 seconds if left out. */
   readonly retry?: { readonly first: Duration.Input; readonly longest: Duration.Input }
+  /** How often it is checked that no frame was lost between the two sides: 10 seconds if left out. */
+  readonly check?: Duration.Input
   /** How long a subscription stays open after its last user left: 30 seconds if left out. */
   readonly idle?: Duration.Input
 }
@@ -274,6 +276,7 @@ class ClientConnection implements ConnectionShape {
       const { client, host } = this.options.serve === undefined ? { client: transport, host: null } : duplex(transport)
       const link = yield* makeLink(client)
       if (host !== null && this.options.serve !== undefined) yield* Effect.forkScoped(this.options.serve.serve(host))
+      yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(this.options.check ?? 10_000), link.check)))
       yield* Effect.onError(this.greet(link), () => Effect.sync(() => this.reason = link.farewell()))
       delay = first
       this.link = link

@@ -9,7 +9,7 @@ import * as Queue from "effect/Queue"
 import type { Transport } from "./transport.ts"
 
 /** The frames of one side's requests, by how they begin; ours always begin with their tag. */
-const toHost = /^\{"_tag":"(?:Request|Ack|Interrupt|Eof|Ping)"/
+const toHost = /^\{"_tag":"(?:Request|Ack|Interrupt|Eof|Ping|Tally)"/
 
 export interface Duplex {
   /** For the endpoint of this side: what the far side asks for. */

@@ -33,8 +33,9 @@ import { ClientView } from "./client-view.ts"
 import { notAttached, otherProtocol, overloaded, unknownMember, unknownService } from "./refusals.ts"
 import { serverProtocol } from "./transport.ts"
 import type { Transport } from "./transport.ts"
+import type { EncodedItem } from "./waiting.ts"
 import { decodeCall, decodeControl, decodeWatch, protocolVersion, ServiceGroup, toWireError } from "./wire.ts"
-import type { Control, Hello, Item, PluginVersion, Watch, WireError } from "./wire.ts"
+import type { Control, Hello, PluginVersion, Watch, WireError } from "./wire.ts"
 
 export interface EndpointOptions {
   /**
@@ -48,6 +49,8 @@ export interface EndpointOptions {
   readonly manifest?: () => ReadonlyArray<PluginVersion>
   /** Deliveries that may wait for one subscription before it starts again from a snapshot. 1,024 if left out. */
   readonly queueLimit?: number
+  /** Characters of JSON that may wait for one subscription before it starts again from a snapshot. 4 Mi if left out. */
+  readonly queueCharacters?: number
   /** Calls that one client may have in flight; more answer `overloaded`. 1,000 if left out. */
   readonly callLimit?: number
   /** Subscriptions that one client may have open; more answer `overloaded`. 1,000 if left out. */
@@ -129,7 +132,10 @@ class ServedConnection {
     this.directory = directory
     this.options = options
     this.identity = { id: crypto.randomUUID(), label: "a client", user }
-    this.view = new ClientView(directory, options.queueLimit ?? 1_024)
+    this.view = new ClientView(directory, {
+      items: options.queueLimit ?? 1_024,
+      characters: options.queueCharacters ?? 4 * 1_048_576
+    })
   }
 
   get leave(): Effect.Effect<void> {
@@ -217,7 +223,7 @@ class ServedConnection {
 
   // ------------------------------------------------------------------------------------------------------ subscriptions
 
-  watch(message: unknown): Stream.Stream<Item, WireError> {
+  watch(message: unknown): Stream.Stream<EncodedItem, WireError> {
     const decoded = decodeWatch(message)
     if (Exit.isFailure(decoded)) return Stream.unwrap(failed(decoded.cause))
     const watch: Watch = decoded.value

@@ -166,9 +166,7 @@ export class FacadeEntry {
         return this.hydrate(item)
       case "delta":
         if (item.instance !== this.instance) return null
-        return this.cells.get(item.member)?.advance(item.sequence, item.operations, item.cause ?? null) === false
-          ? gap
-          : null
+        return this.cells.get(item.member)?.advance(item) === false ? gap : null
       case "absent":
         if (item.reason === "detached") this.absent("detached")
         else this.lose()

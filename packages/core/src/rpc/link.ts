@@ -28,6 +28,8 @@ export interface Link {
   /** Completes when the connection is gone. */
   readonly closed: Effect.Effect<void>
   readonly isClosed: () => boolean
+  /** Compares what was sent with what arrived; the connection closes when frames were lost or repeated. */
+  readonly check: Effect.Effect<void>
   /** Why the far side closed the connection, if it said so. */
   readonly farewell: () => ServiceError | null
   readonly close: Effect.Effect<void>
@@ -48,11 +50,17 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     yield* Effect.addFinalizer(() => Effect.andThen(transport.close, Deferred.succeed(gone, undefined)))
     yield* Effect.forkScoped(Effect.andThen(transport.closed, Deferred.succeed(gone, undefined)))
     let farewell: ServiceError | null = null
-    const parting = (reason: ServiceError) => {
-      farewell = reason
+    let check: Effect.Effect<void> = Effect.void
+    const parts = {
+      onFarewell: (reason: ServiceError) => {
+        farewell = reason
+      },
+      onCheck: (effect: Effect.Effect<void>) => {
+        check = effect
+      }
     }
     const client = yield* RpcClient.make(ServiceGroup, { disableTracing: true }).pipe(
-      Effect.provideServiceEffect(RpcClient.Protocol, clientProtocol(transport, parting))
+      Effect.provideServiceEffect(RpcClient.Protocol, clientProtocol(transport, parts))
     )
     const isClosed = () => Deferred.isDoneUnsafe(gone)
 
@@ -91,6 +99,7 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
       closed: Deferred.await(gone),
       isClosed,
       farewell: () => farewell,
+      check: Effect.suspend(() => check),
       close: transport.close
     }
   })

@@ -1,59 +1,90 @@
 /**
  * What waits for one consumer of a watch. Pushing never waits, so a slow consumer never slows the authority; when more
- * waits than the limit, all of it is dropped and the consumer starts again from what `restart` gives; without `restart` the
- * oldest is dropped. Everything that waits leaves as one batch. A hot path, so plain TypeScript behind a Stream.
+ * waits than the limits, all of it is dropped and the consumer starts again from what `restart` gives; without `restart` the
+ * oldest is dropped. What waits leaves as one batch. A hot path, so plain TypeScript behind a Stream.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Stream from "effect/Stream"
+import { EncodedItem } from "./waiting.ts"
+import type { Waiting } from "./waiting.ts"
 
-export class Outbox<A> {
-  private items: Array<A> = []
+export interface OutboxLimits {
+  /** Items that may wait. */
+  readonly items: number
+  /** Characters of JSON that may wait. */
+  readonly characters: number
+}
+
+export const unlimited: OutboxLimits = { items: Number.POSITIVE_INFINITY, characters: Number.POSITIVE_INFINITY }
+
+/** Items of one batch, so that a batch never holds up what comes behind it at the far side. */
+const batchItems = 1_024
+
+export class Outbox {
+  private items: Array<Waiting> = []
+  private characters = 0
   private overflowed = false
   private readonly filled = Latch.makeUnsafe(false)
-  private readonly limit: number
-  private readonly restart: (() => ReadonlyArray<A>) | null
+  private readonly limits: OutboxLimits
+  private readonly restart: (() => ReadonlyArray<Waiting>) | null
 
   /** `restart` is called in the same step in which the batch leaves, so nothing can come between. */
-  constructor(limit: number, restart: (() => ReadonlyArray<A>) | null) {
-    this.limit = limit
+  constructor(limits: OutboxLimits, restart: (() => ReadonlyArray<Waiting>) | null) {
+    this.limits = limits
     this.restart = restart
   }
 
-  push(item: A): void {
+  push(item: Waiting): void {
     if (this.overflowed) return
-    if (this.items.length >= this.limit) {
-      if (this.restart !== null) return this.reset()
-      this.items.shift()
+    const last = this.items.at(-1)
+    const joined = last?.join(item) ?? null
+    if (last !== undefined && joined !== null) {
+      this.characters += joined.size - last.size
+      this.items[this.items.length - 1] = joined
+    } else {
+      this.items.push(item)
+      this.characters += item.size
     }
-    this.items.push(item)
+    while (this.items.length > this.limits.items || (this.characters > this.limits.characters && this.items.length > 1)) {
+      if (this.restart !== null) return this.reset()
+      this.characters -= this.items.shift()?.size ?? 0
+    }
     this.filled.openUnsafe()
   }
 
   /** Drops what waits and starts again. */
   reset(): void {
     this.items = []
+    this.characters = 0
     this.overflowed = true
     this.filled.openUnsafe()
   }
 
-  private take(): ReadonlyArray<A> {
-    const batch = this.overflowed && this.restart !== null ? this.restart() : this.items
-    this.items = []
-    this.overflowed = false
-    this.filled.closeUnsafe()
+  private take(): ReadonlyArray<Waiting> {
+    if (this.overflowed && this.restart !== null) {
+      this.overflowed = false
+      this.filled.closeUnsafe()
+      return this.restart()
+    }
+    const batch = this.items.length > batchItems ? this.items.splice(0, batchItems) : this.items
+    if (batch === this.items) {
+      this.items = []
+      this.characters = 0
+      this.filled.closeUnsafe()
+    } else for (const item of batch) this.characters -= item.size
     return batch
   }
 
-  readonly batch: Effect.Effect<Arr.NonEmptyReadonlyArray<A>> = Effect.suspend(() =>
+  readonly batch: Effect.Effect<Arr.NonEmptyReadonlyArray<EncodedItem>> = Effect.suspend(() =>
     Effect.flatMap(this.filled.await, () => {
-      const batch = this.take()
+      const batch = this.take().map((item) => new EncodedItem(item.text))
       return Arr.isReadonlyArrayNonEmpty(batch) ? Effect.succeed(batch) : this.batch
     })
   )
 
-  get stream(): Stream.Stream<A> {
+  get stream(): Stream.Stream<EncodedItem> {
     return Stream.fromPull(Effect.succeed(this.batch))
   }
 }

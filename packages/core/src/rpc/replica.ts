@@ -11,6 +11,14 @@ import type { JsonValue, Operation } from "../json/index.ts"
 import { Feed, forEachOf, jsonCodec, streamOf, subscription } from "../service/index.ts"
 import type { AnyCodec, Delivery, JsonCodec, Replica, ReplicaStatus, SpanCarrier } from "../service/index.ts"
 
+/** One or more deliveries of the authority in one. */
+export interface Delta {
+  readonly sequence: number
+  readonly count?: number
+  readonly operations: ReadonlyArray<Operation>
+  readonly cause?: SpanCarrier
+}
+
 export class ReplicaCell implements Replica<unknown> {
   readonly changes: Stream.Stream<unknown>
   readonly statuses: Stream.Stream<ReplicaStatus>
@@ -80,8 +88,9 @@ export class ReplicaCell implements Replica<unknown> {
   }
 
   /** The next delivery. False for a gap, or for one that does not apply: hydrate again. */
-  advance(sequence: number, operations: ReadonlyArray<Operation>, cause: SpanCarrier | null): boolean {
-    if (!this.known || sequence !== this.sequence + 1) return false
+  advance(delta: Delta): boolean {
+    const { cause = null, count = 1, operations, sequence } = delta
+    if (!this.known || sequence !== this.sequence + count) return false
     let json: JsonValue
     try {
       json = apply(this.json, operations)

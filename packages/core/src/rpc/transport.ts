@@ -16,6 +16,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { ServiceError, ServiceErrorCode } from "../service/index.ts"
 import { tooLong } from "./framing.ts"
+import { EncodedItem } from "./waiting.ts"
 
 export interface Transport {
   /** Completes when the frame is on its way: false when the connection is closed and it never will be. */
@@ -48,6 +49,26 @@ const asFarewell = (message: { readonly _tag: string }): ServiceError | undefine
   return new ServiceError({ code, message: words })
 }
 
+/**
+ * What a side has sent when it says so. A stream never loses or repeats a frame, but what stands between two hosts may; then
+ * a subscription would wait forever for what is lost. The client asks now and then, and a connection whose counts differ
+ * is closed.
+ */
+interface Tally {
+  readonly _tag: "Tally" | "Tallied"
+  readonly sent: number
+}
+
+const asTally = (message: { readonly _tag: string }): Tally | undefined =>
+  (message._tag === "Tally" || message._tag === "Tallied") && "sent" in message && typeof message.sent === "number"
+    ? { _tag: message._tag, sent: message.sent }
+    : undefined
+
+const miscounted = new ServiceError({
+  code: "disconnected",
+  message: "Frames were lost or repeated on the way; the connection is made anew."
+})
+
 const parse = (frame: string): unknown => {
   try {
     return JSON.parse(frame)
@@ -62,25 +83,35 @@ const isMessage = (value: unknown): value is { readonly _tag: string } =>
 /** The client's side of `effect/rpc` over one transport. Calls in flight fail when it closes. */
 export const clientProtocol = (
   transport: Transport,
-  onFarewell: (reason: ServiceError) => void
+  link: {
+    readonly onFarewell: (reason: ServiceError) => void
+    /** Is given the effect that compares the counts of both sides. */
+    readonly onCheck: (check: Effect.Effect<void>) => void
+  }
 ): Effect.Effect<RpcClient.Protocol["Service"], never, Scope.Scope> =>
   RpcClient.Protocol.make(Effect.fnUntraced(function*(write) {
     // Known from its first message: the answer can be there before the client has begun to listen, and is kept for it.
     const clients = new Set<number>()
     const everyone = (message: FromServerEncoded) =>
       Effect.forEach([...clients], (id) => write(id, message), { discard: true })
+    let sent = 0
+    let received = 0
+    link.onCheck(Effect.suspend(() => Effect.asVoid(transport.send(JSON.stringify({ _tag: "Tally", sent })))))
     yield* transport.run((frame) => {
       const message = parse(frame)
       if (!isMessage(message)) return garbage(transport, "The host")
       const reason = asFarewell(message)
       if (reason !== undefined) {
-        onFarewell(reason)
+        link.onFarewell(reason)
         return transport.close
       }
+      const tally = asTally(message)
+      if (tally !== undefined) return tally.sent === received ? Effect.void : transport.dismiss(miscounted)
+      received++
       // What the far side of this connection says is checked by `effect/rpc` and by the codecs of the wire.
       return everyone(message as FromServerEncoded)
     }).pipe(
-      Effect.andThen(everyone({ _tag: "ClientProtocolError", error: lost() })),
+      Effect.andThen(Effect.suspend(() => everyone({ _tag: "ClientProtocolError", error: lost() }))),
       Effect.forkScoped
     )
     return {
@@ -89,7 +120,11 @@ export const clientProtocol = (
           clients.add(id)
           const frame = JSON.stringify(message)
           if (tooLong(frame, transport.frameLimit)) return Effect.fail(tooLarge(transport.frameLimit))
-          return Effect.flatMap(transport.send(frame), (sent) => sent ? Effect.void : Effect.fail(lost()))
+          return Effect.flatMap(transport.send(frame), (taken) => {
+            if (!taken) return Effect.fail(lost())
+            sent++
+            return Effect.void
+          })
         }),
       supportsAck: true,
       supportsTransferables: false,
@@ -124,25 +159,47 @@ export const serverProtocol = (
 ): Effect.Effect<RpcServer.Protocol["Service"], never, Scope.Scope> =>
   RpcServer.Protocol.make(Effect.fnUntraced(function*(write) {
     const disconnects = yield* Queue.unbounded<number>()
+    let sent = 0
+    let received = 0
+    let newest = -1
+    const send = (frame: string): Effect.Effect<void> =>
+      Effect.map(transport.send(frame), () => {
+        sent++
+      })
     yield* transport.run((frame) => {
       const message = parse(frame)
       if (!isMessage(message)) return garbage(transport, "A client")
-      return asFarewell(message) === undefined ? write(0, message as FromClientEncoded) : transport.close
+      if (asFarewell(message) !== undefined) return transport.close
+      const tally = asTally(message)
+      if (tally !== undefined) {
+        return tally.sent === received
+          ? Effect.asVoid(transport.send(JSON.stringify({ _tag: "Tallied", sent })))
+          : transport.dismiss(miscounted)
+      }
+      received++
+      // A request that comes twice would be done twice.
+      const id = message._tag === "Request" && "id" in message ? message.id : undefined
+      if (typeof id === "number") {
+        if (id <= newest) return transport.dismiss(miscounted)
+        newest = id
+      }
+      // It interrupts itself over a request that it has, or after the end; that must not end the reading.
+      return Effect.catchCause(write(0, message as FromClientEncoded), () => Effect.void)
     }).pipe(
-      Effect.andThen(Effect.sync(() => Queue.offerUnsafe(disconnects, 0))),
+      Effect.ensuring(Effect.sync(() => Queue.offerUnsafe(disconnects, 0))),
       Effect.forkScoped
     )
     return {
       disconnects,
       send: (_id, message) =>
         Effect.suspend(() => {
-          const frame = JSON.stringify(message)
-          if (!tooLong(frame, transport.frameLimit)) return Effect.asVoid(transport.send(frame))
+          const frame = encode(message)
+          if (!tooLong(frame, transport.frameLimit)) return send(frame)
           if (message._tag !== "Exit" && message._tag !== "Chunk") return transport.dismiss(overlong(transport.frameLimit))
-          const answer = transport.send(JSON.stringify(refused(message.requestId, overlong(transport.frameLimit))))
+          const answer = send(JSON.stringify(refused(message.requestId, overlong(transport.frameLimit))))
           // The stream behind a chunk that cannot be sent has nobody to send to.
           return message._tag === "Exit"
-            ? Effect.asVoid(answer)
+            ? answer
             : Effect.andThen(answer, write(0, { _tag: "Interrupt", requestId: message.requestId }))
         }),
       end: () => Effect.void,
@@ -155,6 +212,13 @@ export const serverProtocol = (
       codecFor: RpcSerialization.json.codecFor
     }
   }))
+
+/** Items of a subscription are text already; everything else becomes it here. */
+const encode = (message: FromServerEncoded): string => {
+  if (message._tag !== "Chunk") return JSON.stringify(message)
+  const values = message.values.map((value) => value instanceof EncodedItem ? value.text : JSON.stringify(value))
+  return `{"_tag":"Chunk","requestId":${JSON.stringify(message.requestId)},"values":[${values.join(",")}]}`
+}
 
 /** An answer that says, in the form of the wire, why there is none. */
 const refused = (requestId: string | number, error: ServiceError) => ({

@@ -116,6 +116,8 @@ export const Item = Schema.Union([
     instance: Schema.Int,
     member: Schema.String,
     sequence: Schema.Int,
+    /** Of how many deliveries this is, the last one being `sequence`; 1 if left out. */
+    count: Schema.optionalKey(Schema.Int),
     operations: Operations,
     cause: Cause
   }),
