@@ -337,9 +337,14 @@ describe("reload of a plugin under a running host", () => {
       const before = ticks
       yield* Effect.sleep(20)
       expect([ticks - before, shutdowns, child.killed]).toEqual([0, 1, true])
-      const uses = [stale.session.list(), stale.tool.list, stale.interactions.request, stale.tool.transform(() => {})]
+      const uses: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+        stale.session.list(),
+        stale.tool.list,
+        stale.tool.transform(() => {}),
+        stale.use(Counter)
+      ]
       for (const use of uses) {
-        const exit = yield* Effect.exit(typeof use === "function" ? Effect.suspend(() => Reflect.apply(use, undefined, [])) : use)
+        const exit = yield* Effect.exit(use)
         assert(Exit.isFailure(exit))
         expect(Exit.findDefect(exit)).toMatchObject({ success: expect.any(FacetClosed) })
       }
@@ -370,14 +375,17 @@ describe("settings that change", () => {
   /** Settings whose files somebody edits. */
   const editable = () => {
     let values: { readonly [key: string]: unknown } = {}
-    const reader: SettingsReader = { ...emptySettings, get: (key) => Reflect.get(values, key.name) ?? key.default }
     return {
       edit: (next: { readonly [key: string]: unknown }) => {
         values = next
       },
       read: (): SettingsReader => {
         const now = values
-        return { ...reader, get: (key) => Reflect.get(now, key.name) ?? key.default }
+        return {
+          ...emptySettings,
+          get: ({ default: otherwise, name, schema }) =>
+            Object.hasOwn(now, name) ? Schema.decodeUnknownSync(schema)(now[name]) : otherwise
+        }
       }
     }
   }

@@ -5,6 +5,8 @@
 import type { GlobalLayer } from "@bezel/core/host"
 import { LocationMap } from "@bezel/core/host"
 import { Location } from "@bezel/core/location"
+import { ProviderRegistry } from "@bezel/core/model"
+import { InteractionBroker, ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime, SessionStore } from "@bezel/core/session"
 import { ToolRegistry } from "@bezel/core/tool"
 import { describe, expect, it } from "@effect/vitest"
@@ -30,6 +32,12 @@ describe("tiers", () => {
     const fromLocation: GlobalLayer<Report> = reportFrom(Location)
     // @ts-expect-error a layer of a location cannot pass for a global one
     const runtime: GlobalLayer<SessionRuntime> = SessionRuntime.layer
-    expect([fromRuntime, fromTools, fromLocation, runtime]).toHaveLength(4)
+    // @ts-expect-error nor those of its registries, which need nothing of the place
+    const registries: GlobalLayer<ProviderRegistry | ServiceDirectory | InteractionBroker> = Layer.mergeAll(
+      ProviderRegistry.layer,
+      ServiceDirectory.layer,
+      InteractionBroker.layer
+    )
+    expect([fromRuntime, fromTools, fromLocation, runtime, registries]).toHaveLength(5)
   })
 })

@@ -1,4 +1,4 @@
-import { type ModelInfo, type Provider, ProviderRegistry } from "@bezel/core/model"
+import { makeProviderRegistry, type ModelInfo, type Provider, type ProviderRegistry } from "@bezel/core/model"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, type Scope } from "effect"
 import { scriptedModel } from "../../../packages/core/src/testing/model.ts"
@@ -27,7 +27,7 @@ const provider = (id: string, models: ReadonlyArray<string>, change: Partial<Pro
 })
 
 const withRegistry = <A, E>(body: (registry: ProviderRegistry["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
-  Effect.scoped(Effect.flatMap(ProviderRegistry, body)).pipe(Effect.provide(ProviderRegistry.layer))
+  Effect.scoped(Effect.flatMap(makeProviderRegistry, body))
 
 const messageOf = (registry: ProviderRegistry["Service"], provider: string, model: string) =>
   Effect.map(Effect.flip(registry.resolve({ provider, model })), (error) => {

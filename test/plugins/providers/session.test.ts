@@ -1,4 +1,4 @@
-import { type ModelRef, ProviderRegistry } from "@bezel/core/model"
+import { makeProviderRegistry, type ModelRef, ProviderRegistry } from "@bezel/core/model"
 import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted, Result, Schema, Scope } from "effect"
@@ -42,7 +42,7 @@ const registry = (
   })
 
 const run = <A, E>(body: Effect.Effect<A, E, ProviderRegistry | Scope.Scope>) =>
-  Effect.scoped(body).pipe(Effect.provide(ProviderRegistry.layer))
+  Effect.scoped(body).pipe(Effect.provideServiceEffect(ProviderRegistry, makeProviderRegistry))
 
 const problem = (providers: ProviderRegistry["Service"], ref: ModelRef) =>
   Effect.map(Effect.flip(providers.resolve(ref)), (error) => error.message)

@@ -8,6 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Contribution, type Contributions } from "../contribution/index.ts"
+import { Location } from "../location/index.ts"
 import {
   draftProviders,
   emptyProviders,
@@ -29,7 +30,10 @@ export interface ProviderRegistryService extends ModelSource {
 export class ProviderRegistry extends Context.Service<ProviderRegistry, ProviderRegistryService>()(
   "@bezel/core/ProviderRegistry"
 ) {
-  static readonly layer = Layer.effect(ProviderRegistry, Effect.suspend(() => makeProviderRegistry))
+  static readonly layer: Layer.Layer<ProviderRegistry, never, Location> = Layer.effect(
+    ProviderRegistry,
+    Effect.andThen(Location, Effect.suspend(() => makeProviderRegistry))
+  )
 }
 
 export const makeProviderRegistry: Effect.Effect<ProviderRegistryService> = Effect.gen(function*() {

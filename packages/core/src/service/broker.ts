@@ -23,6 +23,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { JsonValue } from "../json/index.ts"
+import { Location } from "../location/index.ts"
 import { explain, issueOf, jsonCodec } from "./codec.ts"
 import { refusal, ServiceError } from "./error.ts"
 import type { Interaction, InteractionOutcome, Unattended } from "./interaction.ts"
@@ -83,7 +84,10 @@ export class InteractionBroker extends Context.Service<InteractionBroker, Intera
   "bezel/service/InteractionBroker"
 ) {
   static readonly make: Effect.Effect<InteractionBrokerShape> = Effect.sync(() => new Broker())
-  static readonly layer: Layer.Layer<InteractionBroker> = Layer.effect(InteractionBroker, InteractionBroker.make)
+  static readonly layer: Layer.Layer<InteractionBroker, never, Location> = Layer.effect(
+    InteractionBroker,
+    Effect.andThen(Location, InteractionBroker.make)
+  )
 }
 
 interface Client extends InteractionClient {

@@ -11,6 +11,7 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { Location } from "../location/index.ts"
 import type { Implementation, LocalService, RemoteService } from "./contract.ts"
 import { ServiceError } from "./error.ts"
 import { eventFeed } from "./events.ts"
@@ -103,7 +104,10 @@ export class ServiceDirectory extends Context.Service<ServiceDirectory, ServiceD
   "bezel/service/ServiceDirectory"
 ) {
   static readonly make: Effect.Effect<ServiceDirectoryShape> = Effect.sync(() => new Directory())
-  static readonly layer: Layer.Layer<ServiceDirectory> = Layer.effect(ServiceDirectory, ServiceDirectory.make)
+  static readonly layer: Layer.Layer<ServiceDirectory, never, Location> = Layer.effect(
+    ServiceDirectory,
+    Effect.andThen(Location, ServiceDirectory.make)
+  )
 }
 
 /** The owner of what no plugin provides. */
