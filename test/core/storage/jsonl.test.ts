@@ -1,8 +1,11 @@
 import { openJsonl, openJsonlReader, sessionsIn, SessionStorage, type Storage } from "@bezel/core/storage"
 import { describe, expect, it, vi } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
+import { spawn } from "node:child_process"
 import * as fs from "node:fs"
-import { batch, entry } from "./batches.ts"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { batch, entry, task } from "./batches.ts"
 import { storageConformance } from "./conformance.ts"
 import { changeLine, journalIn, overwrite, reading, segmentIn, sessionFolder, writing } from "./damage.ts"
 
@@ -349,6 +352,63 @@ describe("a session of JSON lines", () => {
         const long = yield* fastest("long")
         // Reading the history would take a second.
         expect(long).toBeLessThan(short * 1.5 + 5)
+      })
+    ))
+
+  it.effect("of a writer that was killed has all that it acknowledged, and is written on", () =>
+    withFolder((folder) =>
+      Effect.gen(function*() {
+        let acknowledged = 0
+        for (const lines of [1, 30, 150, 400]) {
+          const child = spawn(process.execPath, [fileURLToPath(new URL("./jsonl-process.ts", import.meta.url)), journalIn(folder)], {
+            stdio: ["ignore", "pipe", "inherit"]
+          })
+          yield* Effect.promise(async () => {
+            let count = 0
+            for await (const line of createInterface({ input: child.stdout })) {
+              acknowledged = Number(line)
+              // What is still in the pipe was acknowledged too.
+              if (++count === lines) child.kill("SIGKILL")
+            }
+          })
+          yield* writing(folder, (storage) =>
+            Effect.gen(function*() {
+              const sequence = yield* storage.sequence
+              expect(sequence).toBeGreaterThanOrEqual(acknowledged)
+              const found = yield* storage.entries({ conversation: "c1" })
+              expect(found.map((item) => item.ordinal)).toEqual(range(sequence))
+              expect(yield* storage.document("d")).toBe(sequence)
+            }))
+        }
+        expect(acknowledged).toBeGreaterThan(580)
+      })
+    ))
+
+  it.effect("with 35,000 updates of the work under way opens without reading them", () =>
+    withFolder((folder) =>
+      Effect.gen(function*() {
+        yield* writing(folder, (storage) =>
+          Effect.gen(function*() {
+            yield* storage.commit(batch({ documents: [{ document: "d", base: { n: 0 }, retained: false }] }))
+            for (const n of range(35_000)) {
+              yield* storage.commit(batch({
+                tasks: [task(1, { status: "running", checkpoint: { n } })],
+                documents: [{ document: "d", operations: [["set", ["n"], n]], retained: false }]
+              }))
+            }
+          }))
+        const start = performance.now()
+        const heap = process.memoryUsage().heapUsed
+        yield* writing(folder, (storage) =>
+          Effect.gen(function*() {
+            expect((yield* storage.liveTasks)[0]?.checkpoint).toEqual({ n: 35_000 })
+            expect(yield* storage.document("d")).toEqual({ n: 35_000 })
+          }))
+        expect(performance.now() - start).toBeLessThan(500)
+        expect(process.memoryUsage().heapUsed - heap).toBeLessThan(20_000_000)
+        const bytes = fs.readdirSync(journalIn(folder)).filter((name) => name.startsWith("index")).map((name) =>
+          fs.statSync(`${journalIn(folder)}/${name}`).size)
+        expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_000_000)
       })
     ))
 })

@@ -1,5 +1,14 @@
 import { isJsonObject, type JsonValue } from "@bezel/core/json"
-import { type Format, openJsonl, openJsonlReader, openSqlite, openSqliteReader, type StoredSort } from "@bezel/core/storage"
+import {
+  type Format,
+  jsonlFormat,
+  openJsonl,
+  openJsonlReader,
+  openSqlite,
+  openSqliteReader,
+  sqliteFormat,
+  type StoredSort
+} from "@bezel/core/storage"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -19,16 +28,17 @@ const value = (sort: StoredSort, stored: JsonValue): JsonValue => {
   return stored
 }
 
-const migrations = [{ from: 1, schema: "ALTER TABLE entries ADD COLUMN length INTEGER NOT NULL DEFAULT 0", value }]
+const schema = "ALTER TABLE entries ADD COLUMN length INTEGER NOT NULL DEFAULT 0"
+
+const now = { sqlite: sqliteFormat.version, jsonl: jsonlFormat.version }
 
 const laterSqlite: Format = {
-  applicationID: 0x427a6c53,
-  version: 2,
-  schema: "SELECT 'a new session is not made here'",
-  migrations
+  ...sqliteFormat,
+  version: now.sqlite + 1,
+  migrations: [...sqliteFormat.migrations ?? [], { from: now.sqlite, schema, value }]
 }
 
-const later = { version: 2, migrations }
+const later = { version: now.jsonl + 1, migrations: [...jsonlFormat.migrations, { from: now.jsonl, value }] }
 
 const filled = [
   batch({
@@ -72,7 +82,7 @@ describe("a session of an older format, in SQLite", () => {
             expect(yield* storage.history(0, 5)).toHaveLength(1)
             expect(yield* storage.nextID).toBe(6)
           }))
-          expect(fs.readdirSync(folder).filter((name) => name.includes(".v"))).toEqual(["session.db.v1"])
+          expect(fs.readdirSync(folder).filter((name) => name.includes(".v"))).toEqual([`session.db.v${now.sqlite}`])
         }
         const database = new DatabaseSync(databaseIn(folder), { readOnly: true })
         expect(database.prepare("SELECT source, why FROM set_aside ORDER BY source").all()).toMatchObject([
@@ -80,7 +90,7 @@ describe("a session of an older format, in SQLite", () => {
           { source: "tasks", why: expect.stringMatching(/JSON/) }
         ])
         database.close()
-        expect(fs.statSync(`${databaseIn(folder)}.v1`).mode & 0o777).toBe(0o600)
+        expect(fs.statSync(`${databaseIn(folder)}.v${now.sqlite}`).mode & 0o777).toBe(0o600)
       })
     ))
 
@@ -91,9 +101,11 @@ describe("a session of an older format, in SQLite", () => {
         yield* Effect.scoped(openSqlite(databaseIn(folder), { format: laterSqlite }))
         const error = yield* Effect.flip(Effect.scoped(openSqlite(databaseIn(folder))))
         expect(error.kind).toBe("newer_version")
-        expect(error.message).toMatch(/has format 2, and this Bezel reads up to 1; upgrade Bezel/)
+        expect(error.message).toContain(
+          `has format ${now.sqlite + 1}, and this Bezel reads up to ${now.sqlite}; upgrade Bezel`
+        )
         yield* Effect.scoped(Effect.gen(function*() {
-          const storage = yield* openSqlite(`${databaseIn(folder)}.v1`)
+          const storage = yield* openSqlite(`${databaseIn(folder)}.v${now.sqlite}`)
           expect(yield* storage.entries({ conversation: "c1" })).toHaveLength(3)
         }))
       })
@@ -103,7 +115,7 @@ describe("a session of an older format, in SQLite", () => {
     withFolder((folder) =>
       Effect.gen(function*() {
         yield* prepare(folder)
-        const format = { ...laterSqlite, migrations: [{ from: 1, schema: "ALTER TABLE nowhere ADD COLUMN a" }] }
+        const format = { ...laterSqlite, migrations: [{ from: now.sqlite, schema: "ALTER TABLE nowhere ADD COLUMN a" }] }
         yield* Effect.flip(Effect.scoped(openSqlite(databaseIn(folder), { format })))
         expect(fs.readdirSync(folder)).toEqual(["session.db"])
         yield* Effect.scoped(Effect.gen(function*() {
@@ -119,11 +131,11 @@ describe("a session of an older format, in SQLite", () => {
         yield* prepare(folder)
         const error = yield* Effect.flip(Effect.scoped(openSqliteReader(databaseIn(folder), { format: laterSqlite })))
         expect(error.kind).toBe("older_version")
-        expect(error.message).toMatch(/has format 1, and this Bezel reads 2; go on with the session once/)
-        const format = { ...laterSqlite, version: 3 }
+        expect(error.message).toContain(`has format ${now.sqlite}, and this Bezel reads ${now.sqlite + 1}; go on with the session once`)
+        const format = { ...laterSqlite, version: now.sqlite + 2 }
         const tooOld = yield* Effect.flip(Effect.scoped(openSqlite(databaseIn(folder), { format })))
         expect(tooOld).toMatchObject({ kind: "older_version" })
-        expect(tooOld.message).toMatch(/format 1, which this Bezel cannot bring to format 3 any more/)
+        expect(tooOld.message).toContain(`format ${now.sqlite}, which this Bezel cannot bring to format ${now.sqlite + 2} any more`)
       })
     ))
 })
@@ -148,13 +160,13 @@ describe("a session of an older format, in JSON lines", () => {
             expect(yield* storage.history(0, 5)).toHaveLength(1)
             expect([yield* storage.sequence, yield* storage.nextID]).toEqual([3, 6])
           }))
-          expect(fs.readdirSync(folder)).toEqual(["journal", "journal.v1"])
+          expect(fs.readdirSync(folder)).toEqual(["journal", `journal.v${now.jsonl}`])
         }
         const aside = fs.readFileSync(`${journalIn(folder)}/set-aside.jsonl`, "utf8").trimEnd().split("\n")
         expect(aside.map((line) => JSON.parse(line))).toMatchObject([
           { commit: 3, why: "this entry has no length", record: { entry: { id: "e5" } } }
         ])
-        expect(fs.readFileSync(`${folder}/journal.v1/000001.jsonl`, "utf8")).toBe(before)
+        expect(fs.readFileSync(`${folder}/journal.v${now.jsonl}/000001.jsonl`, "utf8")).toBe(before)
       })
     ))
 
@@ -167,10 +179,12 @@ describe("a session of an older format, in JSON lines", () => {
         for (const opened of [Effect.asVoid(openJsonl(journalIn(folder))), Effect.asVoid(openJsonlReader(journalIn(folder)))]) {
           const error = yield* Effect.flip(Effect.scoped(opened))
           expect(error.kind).toBe("newer_version")
-          expect(error.message).toMatch(/has format 2, and this Bezel reads up to 1; upgrade Bezel/)
+          expect(error.message).toContain(
+            `has format ${now.jsonl + 1}, and this Bezel reads up to ${now.jsonl}; upgrade Bezel`
+          )
         }
         expect(fs.readdirSync(journalIn(folder))).toEqual(files)
-        const error = yield* Effect.flip(Effect.scoped(openJsonlReader(`${folder}/journal.v1`, { format: later })))
+        const error = yield* Effect.flip(Effect.scoped(openJsonlReader(`${folder}/journal.v${now.jsonl}`, { format: later })))
         expect(error.kind).toBe("older_version")
       })
     ))

@@ -8,7 +8,7 @@ import { header } from "./jsonl-format.ts"
 import type { Damage } from "./jsonl-format.ts"
 import { JsonlIndex } from "./jsonl-index.ts"
 import type { Checkpoint } from "./jsonl-index.ts"
-import { Appender } from "./jsonl-segments.ts"
+import { Appender, syncFolder } from "./jsonl-segments.ts"
 import { JsonlSession } from "./jsonl-session.ts"
 import { JsonlWriter } from "./jsonl-writer.ts"
 import type { WriterOptions } from "./jsonl-writer.ts"
@@ -181,6 +181,7 @@ export const prepareWriter = (
     for (const segment of segments.list()) if (segment > position.segment) fs.rmSync(segments.path(segment))
     if (position.segment === 0) {
       Appender.create(segments, 1, header(1, 0, session.version), options)
+      if (options.fsync) syncFolder(nodePath.dirname(folder))
       session.advance()
     }
     const writer = new JsonlWriter(session, options, warn)

@@ -98,7 +98,8 @@ export class Segments {
 const noSpace = (path: string): StorageError =>
   new StorageError({ kind: "disk_full", message: `${path}: no space left; make room on the disk, then try again`, path })
 
-const syncFolder = (folder: string): void => {
+/** Makes the names in a folder durable. */
+export const syncFolder = (folder: string): void => {
   const descriptor = fs.openSync(folder, "r")
   try {
     fs.fsyncSync(descriptor)
