@@ -116,6 +116,20 @@ describe("trust", () => {
       expect(yield* status(home, root)).toMatchObject({ status: "changed" })
     }))
 
+  it.effect("covers the project's agents, beside its plugins", () =>
+    Effect.gen(function*() {
+      const { home, root } = yield* project
+      write(root, { ".bezel/plugins/a.ts": "export default 1", ".bezel/agents/a.md": "Be kind." })
+      expect((yield* status(home, root)).sets).toEqual([
+        { file: path.join(root, ".bezel/plugins"), keys: [] },
+        { file: path.join(root, ".bezel/agents"), keys: [] }
+      ])
+      yield* grant(home, root)
+      expect(yield* status(home, root)).toMatchObject({ status: "trusted" })
+      write(root, { ".bezel/agents/a.md": "Be evil." })
+      expect(yield* status(home, root)).toMatchObject({ status: "changed" })
+    }))
+
   it.effect("holds for the folders of a project wherever one works in it, and a folder below that sets more is asked for", () =>
     Effect.gen(function*() {
       const { home, root } = yield* project

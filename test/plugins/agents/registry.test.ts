@@ -1,5 +1,5 @@
 import { agentFiles, builtinAgents, collectAgents, hiddenTools, readAgent } from "@bezel/plugins/agents"
-import type { AgentSettings } from "@bezel/plugins/settings"
+import { type AgentSettings, AgentsSetting } from "@bezel/plugins/settings"
 import { temporaryDirectory } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
@@ -58,6 +58,26 @@ describe("agents of several places", () => {
     expect(of({ "*": false, read: true })).toEqual(["bash", "write"])
     expect(of({ other: false, toString: true })).toEqual([])
     expect(of({})).toEqual([])
+  })
+})
+
+describe("agents in several settings files", () => {
+  it("add up, and a later one does not lift an earlier one's deny", () => {
+    const merged = AgentsSetting.merge(
+      { a: { description: "x", permissions: { bash: { "rm *": "deny", "git *": "ask" } } }, b: { permissions: { web: "deny" } } },
+      { a: { prompt: "p", permissions: { bash: { "rm *": "allow", "git *": "allow" } } }, c: {} }
+    )
+    expect(merged).toEqual({
+      a: { description: "x", prompt: "p", permissions: { bash: { "rm *": "deny", "git *": "allow" } } },
+      b: { permissions: { web: "deny" } },
+      c: {}
+    })
+  })
+
+  it("are merged whatever they hold", () => {
+    expect(AgentsSetting.merge({ a: 1, b: { permissions: 2 } }, { a: { permissions: {} }, b: { permissions: { x: "deny" } } }))
+      .toMatchObject({ a: { permissions: {} } })
+    expect(AgentsSetting.merge([], { a: {} })).toEqual({ a: {} })
   })
 })
 

@@ -3,12 +3,12 @@
  * the pen is told today and not on the day when somebody uses it.
  */
 import type { JsonObject, JsonValue } from "@bezel/core/json"
-import { SettingsKey } from "@bezel/core/settings"
+import { mergeJson, SettingsKey } from "@bezel/core/settings"
 import * as ByteSize from "effect/ByteSize"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { PermissionRules } from "../permissions/contract.ts"
+import { mergePermissions, PermissionRules } from "../permissions/contract.ts"
 
 /** A size of at least 0 bytes as people write it, `"64KiB"` or a plain number. Decodes to bytes. */
 export const Bytes = Schema.Union([
@@ -50,10 +50,28 @@ export const AgentSettings = Schema.Struct({
 })
 export type AgentSettings = typeof AgentSettings.Type
 
+/** As everywhere, later files win, except that a `deny` of an agent stays. */
+const mergeAgents = (earlier: JsonValue, later: JsonValue): JsonValue => {
+  const merged = mergeJson(earlier, later)
+  if (!isObject(earlier) || !isObject(later) || !isObject(merged)) return merged
+  return Object.fromEntries(
+    Object.entries(merged).map(([name, agent]) => {
+      const [before, after] = [earlier, later].map((agents) => {
+        const one = Object.hasOwn(agents, name) ? agents[name] : undefined
+        return isObject(one) ? one.permissions : undefined
+      })
+      return before === undefined || after === undefined || !isObject(agent)
+        ? [name, agent]
+        : [name, { ...agent, permissions: mergePermissions(before, after) }]
+    })
+  )
+}
+
 export const AgentsSetting: SettingsKey<{ readonly [name: string]: AgentSettings }> = SettingsKey.make("agents", {
   schema: Schema.Record(Schema.String, AgentSettings),
   default: {},
   untrusted: "drop",
+  merge: mergeAgents,
   description: "Agents by name: a prompt, a choice of tools and a model under one name."
 })
 
