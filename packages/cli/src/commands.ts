@@ -154,7 +154,7 @@ export const commands: ReadonlyArray<Command> = [
     name: "agent list",
     summary: "lists the agents of this folder, and where each is from",
     options: { dir, json, trust },
-    examples: ["bezel agent list", "bezel run --agent plan \"how could the cache be made smaller?\""],
+    examples: ["bezel agent list", 'bezel run --agent plan "how could the cache be made smaller?"'],
     load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).agentList
   }),
   notBuilt("auth list", "lists the providers with a stored key"),

@@ -1,6 +1,6 @@
+import { temporaryDirectory } from "@bezel/core/testing"
 import { agentFiles, builtinAgents, collectAgents, hiddenTools, readAgent } from "@bezel/plugins/agents"
 import { type AgentSettings, AgentsSetting } from "@bezel/plugins/settings"
-import { temporaryDirectory } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import * as fs from "node:fs"
@@ -23,7 +23,11 @@ describe("agents of several places", () => {
         tools: { write: true, web: false },
         permissions: { write: "allow", edit: { "*": "allow" }, bash: { "rm *": "deny" } }
       }),
-      from("/p/plan.md", "plan", { tools: { web: true, bash: false }, permissions: { bash: { "rm *": "allow" } }, model: "a/b" })
+      from("/p/plan.md", "plan", {
+        tools: { web: true, bash: false },
+        permissions: { bash: { "rm *": "allow" } },
+        model: "a/b"
+      })
     ])
     expect(agents.get("plan")).toMatchObject({
       source: "built-in, settings, /p/plan.md",
@@ -53,7 +57,8 @@ describe("agents of several places", () => {
   it("hide tools by name, or all that are not named", () => {
     const tools = ["bash", "read", "write"]
     const of = (map: AgentSettings["tools"]) =>
-      hiddenTools(collectAgents([from("settings", "a", { tools: map ?? {} })]).agents.get("a") ?? builtinAgents[0]!, tools)
+      [...collectAgents([from("settings", "a", { tools: map ?? {} })]).agents.values()]
+        .filter(({ name }) => name === "a").flatMap((agent) => hiddenTools(agent, tools))
     expect(of({ write: false })).toEqual(["write"])
     expect(of({ "*": false, read: true })).toEqual(["bash", "write"])
     expect(of({ other: false, toString: true })).toEqual([])
@@ -64,7 +69,10 @@ describe("agents of several places", () => {
 describe("agents in several settings files", () => {
   it("add up, and a later one does not lift an earlier one's deny", () => {
     const merged = AgentsSetting.merge(
-      { a: { description: "x", permissions: { bash: { "rm *": "deny", "git *": "ask" } } }, b: { permissions: { web: "deny" } } },
+      {
+        a: { description: "x", permissions: { bash: { "rm *": "deny", "git *": "ask" } } },
+        b: { permissions: { web: "deny" } }
+      },
       { a: { prompt: "p", permissions: { bash: { "rm *": "allow", "git *": "allow" } } }, c: {} }
     )
     expect(merged).toEqual({
@@ -75,7 +83,12 @@ describe("agents in several settings files", () => {
   })
 
   it("are merged whatever they hold", () => {
-    expect(AgentsSetting.merge({ a: 1, b: { permissions: 2 } }, { a: { permissions: {} }, b: { permissions: { x: "deny" } } }))
+    expect(
+      AgentsSetting.merge({ a: 1, b: { permissions: 2 } }, {
+        a: { permissions: {} },
+        b: { permissions: { x: "deny" } }
+      })
+    )
       .toMatchObject({ a: { permissions: {} } })
     expect(AgentsSetting.merge([], { a: {} })).toEqual({ a: {} })
   })
@@ -85,7 +98,7 @@ describe("an agent's file", () => {
   it("has what is said of the agent in front matter, and its prompt below", () => {
     const text = [
       "---",
-      "description: Reviews \"everything\": code, texts",
+      'description: Reviews "everything": code, texts',
       "model: local/qwen",
       "thinking: high",
       "tools:",
@@ -93,7 +106,7 @@ describe("an agent's file", () => {
       "permissions:",
       "  write: deny",
       "  bash:",
-      "    \"git *\": allow",
+      '    "git *": allow',
       "---",
       "",
       "You review.",
@@ -111,9 +124,10 @@ describe("an agent's file", () => {
       permissions: { write: "deny", bash: { "git *": "allow" } },
       prompt: "You review.\n\n---\n\nBe strict."
     }
-    expect(readAgent(text.replace('Reviews "everything": code, texts', "'Reviews \"everything\": code, texts'"))).toEqual(
-      Result.succeed(expected)
-    )
+    expect(readAgent(text.replace('Reviews "everything": code, texts', "'Reviews \"everything\": code, texts'")))
+      .toEqual(
+        Result.succeed(expected)
+      )
     expect(readAgent(text.replace('Reviews "everything": code, texts', "x").replaceAll("\n", "\r\n"))).toMatchObject({
       success: { description: "x", tools: { write: false } }
     })
@@ -129,7 +143,15 @@ describe("an agent's file", () => {
   it("is refused with what is wrong when it is something else", () => {
     const problem = (text: string) => Result.isFailure(readAgent(text)) ? String(readAgent(text)).length > 0 : false
     for (
-      const head of ["a: [", "- a", "just words", "tools: all", "toolz: {}", "prompt: x", "permissions:\n  write: maybe"]
+      const head of [
+        "a: [",
+        "- a",
+        "just words",
+        "tools: all",
+        "toolz: {}",
+        "prompt: x",
+        "permissions:\n  write: maybe"
+      ]
     ) {
       expect([head, problem(`---\n${head}\n---\nx`)]).toEqual([head, true])
     }

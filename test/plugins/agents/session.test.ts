@@ -50,9 +50,14 @@ const delegate = Plugin.define({
 const late = Plugin.define({
   id: "test.late",
   session: (ctx) =>
-    Effect.asVoid(ctx.tool.transform((draft) =>
-      draft.set("late", tool({ description: "late", input: Schema.Struct({}), execute: () => Effect.succeed("late") }))
-    ))
+    Effect.asVoid(
+      ctx.tool.transform((draft) =>
+        draft.set(
+          "late",
+          tool({ description: "late", input: Schema.Struct({}), execute: () => Effect.succeed("late") })
+        )
+      )
+    )
 })
 
 const agentWorld = (

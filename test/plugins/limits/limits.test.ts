@@ -2,7 +2,15 @@ import { Plugin } from "@bezel/core/host"
 import { SessionRuntime, type SessionStore } from "@bezel/core/session"
 import type { SettingsKey } from "@bezel/core/settings"
 import type { SessionStorage } from "@bezel/core/storage"
-import { call, emptySettings, scriptedModel, type ScriptedTurn, temporaryDirectory, testSessionHost, testSessions } from "@bezel/core/testing"
+import {
+  call,
+  emptySettings,
+  scriptedModel,
+  type ScriptedTurn,
+  temporaryDirectory,
+  testSessionHost,
+  testSessions
+} from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import type { LimitsOptions } from "@bezel/plugins/limits"
 import { session } from "@bezel/plugins/limits/session"
@@ -28,27 +36,28 @@ const echo = Plugin.define({
 })
 
 /** Has another session answer, as a sub-agent does; `heard` is what came of it. */
-const delegate = (heard: Array<string>) => Plugin.define({
-  id: "test.delegate",
-  session: (ctx) =>
-    Effect.asVoid(ctx.tool.transform((draft) =>
-      draft.set(
-        "delegate",
-        tool({
-          description: "Has a sub-agent answer",
-          input: Schema.Struct({}),
-          execute: (_, call) =>
-            Effect.gen(function*() {
-              const child = yield* ctx.session.create({ parentID: call.sessionID })
-              const { inputID } = yield* ctx.session.prompt({ sessionID: child.id, prompt: { text: "do it" } })
-              const outcome = yield* ctx.session.wait(child.id, inputID)
-              heard.push(outcome.status === "done" ? outcome.text : outcome.error?.message ?? outcome.reason)
-              return "heard"
-            }).pipe(Effect.orDie)
-        })
-      )
-    ))
-})
+const delegate = (heard: Array<string>) =>
+  Plugin.define({
+    id: "test.delegate",
+    session: (ctx) =>
+      Effect.asVoid(ctx.tool.transform((draft) =>
+        draft.set(
+          "delegate",
+          tool({
+            description: "Has a sub-agent answer",
+            input: Schema.Struct({}),
+            execute: (_, call) =>
+              Effect.gen(function*() {
+                const child = yield* ctx.session.create({ parentID: call.sessionID })
+                const { inputID } = yield* ctx.session.prompt({ sessionID: child.id, prompt: { text: "do it" } })
+                const outcome = yield* ctx.session.wait(child.id, inputID)
+                heard.push(outcome.status === "done" ? outcome.text : outcome.error?.message ?? outcome.reason)
+                return "heard"
+              }).pipe(Effect.orDie)
+          })
+        )
+      ))
+  })
 
 const step: ScriptedTurn = [call("echo", { text: "x" })]
 

@@ -1,10 +1,10 @@
 import { call, temporaryDirectory } from "@bezel/core/testing"
 import { ProjectPermissions } from "@bezel/plugins/permissions"
-import { makeProjectGrants } from "../../../packages/plugins/src/permissions/project-grants.ts"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { makeProjectGrants } from "../../../packages/plugins/src/permissions/project-grants.ts"
 import { bash, codes, person, world } from "./world.ts"
 
 describe("what is allowed for a project", () => {

@@ -74,7 +74,9 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
       Effect.gen(function*() {
         const place = yield* openLocation(options.dir ?? process.cwd())
         for (const notice of settingsNotices(place.settings)) output.notice(notice)
-        if (!options.trust) for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
+        if (!options.trust) {
+          for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
+        }
         const end = yield* runTurn(place, request, output, stop)
         return end.code
       }).pipe(Effect.scoped, Effect.provide(layer)),
@@ -119,9 +121,11 @@ function outputOf(json: boolean, environment: Environment): RunOutput {
 const folderNotices = (directory: string) =>
   Effect.gen(function*() {
     const { sets, status } = yield* Effect.flatMap(Trust, (trust) => trust.status(directory))
-    return status === "trusted" ? [] : sets.filter((item) => item.keys.length === 0).map(({ file }) =>
-      `${file} is not trusted, so what is in it has no effect (--trust takes it all for this run)`
-    )
+    return status === "trusted"
+      ? []
+      : sets.filter((item) => item.keys.length === 0).map(({ file }) =>
+        `${file} is not trusted, so what is in it has no effect (--trust takes it all for this run)`
+      )
   }).pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))
 
 /** What a person should know of the settings before anything runs. */

@@ -86,7 +86,8 @@ export const runTurn = (
     }
     if (request.model === null) {
       const { view } = yield* Effect.mapError(conversation.snapshot, failed)
-      const agent = yield* Effect.mapError(place.agents.get(view.config.agent), (error) => usage(error.message))
+      const agent = yield* Effect.mapError(place.agents.get(view.config.agent), (error) =>
+        usage(error.message))
       yield* Effect.mapError(place.models.resolve(view.config.model ?? agent.model), (error) =>
         error.kind === "unknown_model" ? usage(error.message) : failed(error))
     } else {
@@ -121,7 +122,12 @@ const findSession = (place: RunPlace, request: RunRequest, output: RunOutput): E
       output.notice(`there is no session in ${location.directory} yet; this is a new one`)
     }
     const created = yield* Effect.mapError(
-      store.create({ location, model: request.model, agent: request.agent, title: request.title ?? titleOf(request.prompt.text) }),
+      store.create({
+        location,
+        model: request.model,
+        agent: request.agent,
+        title: request.title ?? titleOf(request.prompt.text)
+      }),
       failed
     )
     return created.id

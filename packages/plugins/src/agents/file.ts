@@ -44,13 +44,16 @@ export const readAgent = (text: string): Result.Result<AgentSettings, string> =>
   const decoded = Schema.decodeUnknownResult(AgentSettings, { onExcessProperty: "error" })(
     prompt === "" ? head : { ...head, prompt }
   )
-  return Result.isSuccess(decoded) ? Result.succeed(decoded.success) : Result.fail(`its front matter is not valid: ${oneLine(decoded.failure)}`)
+  return Result.isSuccess(decoded)
+    ? Result.succeed(decoded.success)
+    : Result.fail(`its front matter is not valid: ${oneLine(decoded.failure)}`)
 }
 
 const oneLine = (cause: unknown): string =>
   (cause instanceof Error ? cause.message : String(cause)).replace(/\s*\n\s*/g, " ").slice(0, 300)
 
-const reasonOf = (cause: unknown): string => cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+const reasonOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
 
 const readFile = async (file: string): Promise<Result.Result<AgentSettings, string>> => {
   try {

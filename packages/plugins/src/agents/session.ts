@@ -16,7 +16,15 @@ import * as path from "node:path"
 import { type NarrowingSource, PermissionGate } from "../permissions/contract.ts"
 import { deniedTools } from "../permissions/rules.ts"
 import { AgentsSetting } from "../settings/contract.ts"
-import { type Agent, AgentList, Agents, AgentsOptions, type AgentsShape, defaultAgent, UnknownAgent } from "./contract.ts"
+import {
+  type Agent,
+  AgentList,
+  Agents,
+  AgentsOptions,
+  type AgentsShape,
+  defaultAgent,
+  UnknownAgent
+} from "./contract.ts"
 import { agentFiles } from "./file.ts"
 import { collectAgents, hiddenTools } from "./registry.ts"
 

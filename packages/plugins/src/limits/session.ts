@@ -74,8 +74,7 @@ export const session = Effect.fn("limits/session")(function*(ctx: Context) {
   const spentOn = Effect.fnUntraced(function*(sessionID: string, own: number) {
     const root = yield* rootOf(ctx, sessionID)
     const records = [root, ...yield* descendantsOf(ctx, root.id)]
-    const known = ({ cost, id }: SessionRecord) =>
-      Math.max(cost, working.get(id) ?? 0, id === sessionID ? own : 0)
+    const known = ({ cost, id }: SessionRecord) => Math.max(cost, working.get(id) ?? 0, id === sessionID ? own : 0)
     return { spent: records.reduce((sum, record) => sum + known(record), 0), isShared: records.length > 1 }
   })
 

@@ -110,7 +110,9 @@ const pointsOutside = (word: string, set: RuleSet, probe: PathProbe): boolean =>
   if (/^\/dev\/(null|stdin|stdout|stderr|tty|zero|full|fd)(\/|$)/.test(file)) return false
   if (known.startsWith("~") && !/^~(\/|$)/.test(known)) return true
   if (isInside(set.location, file) && isInside(set.location, probe.real(file))) return false
-  if (set.readable?.some((folder) => isInside(folder, file) && isInside(folder, probe.real(file))) === true) return false
+  if (set.readable?.some((folder) => isInside(folder, file) && isInside(folder, probe.real(file))) === true) {
+    return false
+  }
   if (!known.startsWith("/")) return true
   // Not every text that begins with a slash is a path: `/api/v1`, an awk pattern.
   const folder = isCut ? file : path.dirname(file)

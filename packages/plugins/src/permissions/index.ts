@@ -5,9 +5,9 @@ export { fileProbe } from "./probe.ts"
 export { mayChange } from "./read-only.ts"
 export {
   compileRules,
+  deniedAccesses,
   deniedTools,
   formatRule,
-  deniedAccesses,
   judge,
   type Judgement,
   parseRule,

@@ -30,7 +30,8 @@ export interface ProjectGrants {
   readonly remove: (rule: string) => Effect.Effect<void, ProjectGrantsError>
 }
 
-const codeOf = (cause: unknown): string => cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
 
 export const makeProjectGrants = (stateDirectory: string, location: string): ProjectGrants => {
   const folder = path.join(stateDirectory, "grants")

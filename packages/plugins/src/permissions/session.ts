@@ -50,13 +50,15 @@ const Grants = Schema.Struct({ grants: Schema.Array(Schema.String) })
 /** What an answer leaves behind for a rerun of the same call after a crash or a reload. */
 const Memo = Schema.Struct({ allowed: Schema.Boolean, message: Schema.NullOr(Schema.String) })
 
-type Context = Pick<
-  SessionContext,
-  "options" | "location" | "settings" | "namespace" | "hooks" | "tool" | "provide"
-> & {
-  readonly interactions: Pick<SessionContext["interactions"], "request">
-  readonly session: Pick<SessionContext["session"], "folder">
-}
+type Context =
+  & Pick<
+    SessionContext,
+    "options" | "location" | "settings" | "namespace" | "hooks" | "tool" | "provide"
+  >
+  & {
+    readonly interactions: Pick<SessionContext["interactions"], "request">
+    readonly session: Pick<SessionContext["session"], "folder">
+  }
 
 const optionsOf = (value: unknown) =>
   Effect.mapError(
@@ -210,7 +212,11 @@ const onlyReading = (narrowing: Narrowing, call: HookToolCall): Decision => {
   const changes = narrowing.readOnly ? mayChange(call.permission) : []
   return changes.length === 0
     ? { verdict: "allow", reasons: [], grants: [] }
-    : { verdict: "deny", reasons: changes.map((what) => `the agent ${narrowing.name} only reads, and ${what}`), grants: [] }
+    : {
+      verdict: "deny",
+      reasons: changes.map((what) => `the agent ${narrowing.name} only reads, and ${what}`),
+      grants: []
+    }
 }
 
 /** Keeps an answer: the grant first, so that a crash in between asks nobody again. */

@@ -35,8 +35,8 @@ export const tui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
       ]
       if (request.grants.length > 0) {
         const description = request.grants.join(", ")
-      choices.push({ value: "session", label: "Allow for this session", description })
-      choices.push({ value: "project", label: "Always allow in this project", description })
+        choices.push({ value: "session", label: "Allow for this session", description })
+        choices.push({ value: "project", label: "Always allow in this project", description })
       }
       choices.push({ value: "deny", label: "No", description: "and tell the model what to do instead" })
       const decision = yield* ctx.ui.select({
