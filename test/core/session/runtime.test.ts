@@ -48,6 +48,17 @@ describe("SessionRuntime", () => {
       expect(yield* session.active).toEqual([])
     }).pipe(Effect.scoped))
 
+  it.live("ends what was accepted and never resumed, without beginning it", () =>
+    Effect.gen(function*() {
+      const model = scriptedModel(["never"])
+      const { session } = yield* testSessionHost([], { model })
+      const { id } = yield* session.create()
+      const { inputID } = yield* session.prompt({ sessionID: id, prompt: { text: "a" }, resume: false })
+      yield* session.interrupt(id)
+      expect(yield* session.wait(id, inputID)).toMatchObject({ status: "unanswered", reason: "aborted" })
+      expect(model.requests).toHaveLength(0)
+    }).pipe(Effect.scoped))
+
   it.effect("gives the writer's lease back after the idle time, and not while work runs", () =>
     Effect.gen(function*() {
       const started = yield* Deferred.make<void>()

@@ -398,7 +398,13 @@ const make = (options: SessionRuntimeOptions) =>
       resume: (sessionID) => using(sessionID, (live) => start(sessionID, live)),
       // The overload's result depends on whether an input was named, which the implementation signature cannot say.
       wait: wait as SessionRuntimeShape["wait"],
-      interrupt: (sessionID, reason) => using(sessionID, (live) => live.harness.main.abort(reason)),
+      // Ending a turn is work, so a session that nobody has resumed is; the mark comes first, and nothing of the turn begins.
+      interrupt: (sessionID, reason) =>
+        using(sessionID, (live) =>
+          Effect.all([live.harness.main.abort(reason), live.isReady() ? live.harness.resume : Effect.void], {
+            concurrency: 2,
+            discard: true
+          })),
       active: Effect.gen(function*() {
         const active: Array<string> = []
         for (const [id, live] of open) if (yield* live.harness.main.busy) active.push(id)
