@@ -1,4 +1,4 @@
-import { Plugin, PluginKernel, type SessionContext } from "@bezel/core/host"
+import { Plugin, PluginKernel, Plugins, type SessionContext } from "@bezel/core/host"
 import { FacetClosed } from "@bezel/core/kernel"
 import { RemoteService } from "@bezel/core/service"
 import { SessionRuntime } from "@bezel/core/session"
@@ -365,6 +365,26 @@ describe("reload of a plugin under a running host", () => {
       expect(model.requests).toHaveLength(1)
       yield* reload(host, "gate")
       expect(yield* host.ask(id, "c")).toBe("never asked")
+    }).pipe(Effect.scoped))
+})
+
+describe("the service of plugins", () => {
+  it.live("lists plugins and reloads them for a client, and tells it why not", () =>
+    Effect.gen(function*() {
+      const host = yield* testSessionHost([
+        generations("echo", says("echo", "old"), says("echo", "new"), () => Effect.fail(new Error("no key")))
+      ])
+      const connection = yield* host.connect()
+      const plugins = yield* connection.use(Plugins)
+      yield* plugins.ready
+      expect(yield* plugins.reload({ plugins: ["echo"] })).toEqual({ plugins: ["echo"] })
+      const error = yield* Effect.flip(plugins.reload({}))
+      expect(error).toMatchObject({
+        _tag: "ReloadFailed",
+        message: "Plugin echo failed in the session host during setup: no key; nothing was changed"
+      })
+      expect((yield* plugins.list()).map(({ id, state }) => [id, state])).toEqual([["test.model", "loaded"], ["echo", "loaded"]])
+      expect(yield* plugins.reloadSettings()).toEqual({ plugins: [] })
     }).pipe(Effect.scoped))
 })
 

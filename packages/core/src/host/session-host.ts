@@ -31,6 +31,7 @@ import { provideConversations } from "./conversation-provider.ts"
 import { Conversation } from "./conversation.ts"
 import { makeGenerations } from "./generation.ts"
 import { type CurrentSettings, makeCurrentSettings } from "./location-settings.ts"
+import { Plugins } from "./plugins.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import { makeBinding } from "./registrations.ts"
 import type { SessionHostParts } from "./session-context.ts"
@@ -89,6 +90,7 @@ const makeSessionHost = Effect.gen(function*() {
 
   // Ahead of all plugins, so that their session effects find the service there.
   yield* directory.declare(Conversation, { perSession: true })
+  yield* directory.declare(Plugins, { perSession: false })
   yield* runtime.declare({
     remove: [],
     add: [
@@ -192,8 +194,14 @@ export class PluginKernel extends Context.Service<PluginKernel, PluginKernelShap
 export const endpointLayer = Layer.effect(
   Endpoint,
   Effect.gen(function*() {
-    yield* PluginKernel
-    const { attach, detach } = yield* SessionHost
+    const { plugins, reload, reloadSettings } = yield* PluginKernel
+    const { attach, detach, directory } = yield* SessionHost
+    const told = Effect.map((ids: ReadonlyArray<string>) => ({ plugins: ids }))
+    yield* Effect.orDie(directory.provide(Plugins, {
+      list: () => plugins,
+      reload: (options) => told(reload(options)),
+      reloadSettings: () => told(reloadSettings)
+    }))
     return Endpoint.of(yield* Endpoint.make({ attach, detach }))
   })
 )
