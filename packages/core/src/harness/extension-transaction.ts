@@ -68,12 +68,12 @@ export const extensionTransaction = (
 const writeEntry = (tx: Transaction, state: ConversationState, kind: string, entry: NewExtensionEntry): string => {
   const fault = entryFault(kind, entry)
   if (fault !== null) throw fault
-  const id = tx.id("e")
-  const sticky = tx.sticky(state)
   const data = strict(entry.data ?? null, "The entry's data")
   const model = entry.model === undefined ? null : entry.model.map(userMessage)
-  if (sticky.turn === null) tx.appendEntry(state, { id, kind, data, model })
-  else sticky.writes.push({ id, kind, data, model })
+  // An entry that lands at once is named by its place; one that waits is named before it has one.
+  if (!tx.inTurn(state)) return tx.appendEntry(state, { kind, data, model }).id
+  const id = tx.id("e")
+  tx.sticky(state).writes.push({ id, kind, data, model })
   return id
 }
 

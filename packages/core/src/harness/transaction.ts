@@ -114,6 +114,12 @@ export class Transaction {
     return touched.sticky.draft
   }
 
+  /** Whether a turn runs in a conversation, as this commit has it; cheaper than a draft of it. */
+  inTurn(conversation: ConversationState): boolean {
+    const tracked = this.#touched.get(conversation.record.id)?.sticky
+    return (tracked == null ? conversation.sticky : tracked.draft).turn !== null
+  }
+
   rewindable(conversation: ConversationState): RewindableDocument {
     const touched = this.#touch(conversation)
     touched.rewindable ??= track(conversation.rewindable)

@@ -41,6 +41,9 @@ const sqliteCode = (error: unknown): number | undefined => {
 /** Whether the fault is that another connection holds the lock. */
 export const isBusy = (error: unknown): boolean => sqliteCode(error) === 5
 
+/** Whether the fault is that a row with this key is there already. */
+export const isTaken = (error: unknown): boolean => sqliteCode(error) === 19
+
 type Kind = StorageError["kind"]
 
 const kindOf = (error: unknown): Kind => {
@@ -192,20 +195,20 @@ export class Database {
 
   /** Runs all of `evaluate` or nothing of it. */
   transaction<A>(evaluate: () => A): A {
-    this.#database.exec("BEGIN IMMEDIATE")
+    this.run("BEGIN IMMEDIATE")
     return this.#finish(evaluate)
   }
 
   /** Several reads of one state. */
   snapshot<A>(evaluate: () => A): A {
-    this.#database.exec("BEGIN")
+    this.run("BEGIN")
     return this.#finish(evaluate)
   }
 
   #finish<A>(evaluate: () => A): A {
     try {
       const result = evaluate()
-      this.#database.exec("COMMIT")
+      this.run("COMMIT")
       return result
     } catch (error) {
       // SQLite may have rolled back already, as it does when the disk is full.

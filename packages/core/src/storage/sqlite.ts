@@ -11,7 +11,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { JsonValue, Operation } from "../json/index.ts"
-import { attempt, Database, ensureFormat, storageError } from "./database.ts"
+import { attempt, Database, ensureFormat, isTaken, storageError } from "./database.ts"
 import type { Durability, Format, FormatOptions } from "./database.ts"
 import { migrateSqlite, migrationMessage } from "./migrate.ts"
 import type { MigrationReport } from "./migrate.ts"
@@ -37,13 +37,13 @@ export const sqliteFormat: Format = {
   schema: `
     CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), sequence INTEGER NOT NULL, next_id INTEGER NOT NULL);
     INSERT INTO state VALUES (1, 0, 1);
-    CREATE TABLE commits (sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, events TEXT NOT NULL);
+    CREATE TABLE commits (sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, events TEXT NOT NULL, next_id INTEGER NOT NULL DEFAULT 1);
     CREATE TABLE conversations (id TEXT PRIMARY KEY, record TEXT NOT NULL);
     CREATE TABLE entries (
-      ordinal INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, sequence INTEGER NOT NULL, conversation TEXT NOT NULL,
+      ordinal INTEGER PRIMARY KEY, id TEXT NOT NULL, sequence INTEGER NOT NULL, conversation TEXT NOT NULL,
       kind TEXT NOT NULL, head INTEGER NOT NULL, record TEXT NOT NULL
     );
-    CREATE INDEX entries_conversation ON entries (conversation, ordinal);
+    CREATE UNIQUE INDEX entries_id ON entries (id) WHERE id <> 'e' || ordinal;
     CREATE INDEX entries_kind ON entries (conversation, kind, ordinal);
     CREATE INDEX entries_head ON entries (conversation, ordinal) WHERE head = 1;
     CREATE TABLE tasks (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, live INTEGER NOT NULL, record TEXT NOT NULL);
@@ -73,6 +73,24 @@ const states = `
     SELECT max(sequence) FROM document_states WHERE document = ? AND base = 1 AND sequence <= ?
   ) ORDER BY sequence`
 
+/** The newest commit is the newest row of `commits`, or, if it had no events, the row of `state`. */
+const newestState = `
+  SELECT sequence, next_id FROM state UNION ALL
+  SELECT * FROM (SELECT sequence, next_id FROM commits ORDER BY sequence DESC LIMIT 1)
+  ORDER BY sequence DESC, next_id DESC LIMIT 1`
+
+const kindsOf = `
+  WITH RECURSIVE kinds (kind) AS (
+    SELECT min(kind) FROM entries WHERE conversation = ? UNION ALL
+    SELECT (SELECT min(kind) FROM entries WHERE conversation = ? AND kind > kinds.kind) FROM kinds WHERE kind IS NOT NULL
+  ) SELECT kind FROM kinds WHERE kind IS NOT NULL`
+
+/** Finds an entry whose id does not say where it is; in the words of its index, so that it is used. */
+const byForeignID = "id = ? AND id <> 'e' || ordinal"
+
+/** The ordinal that an id names, if it is written as those of this program are. */
+const ordinalIn = (id: string): number | null => /^e[1-9]\d{0,14}$/.test(id) ? Number(id.slice(1)) : null
+
 class SessionDatabase {
   readonly database: Database
   readonly path: string
@@ -91,11 +109,34 @@ class SessionDatabase {
   }
 
   state(): { readonly sequence: number; readonly nextID: number } {
-    const row = this.database.get("SELECT sequence, next_id FROM state")
+    const row = this.database.get(newestState)
     return { sequence: Number(row?.sequence), nextID: Number(row?.next_id) }
   }
 
+  /** The row of an entry, by its id; most ids say where it is. */
+  entry(id: string, columns: string): Record<string, unknown> | undefined {
+    const ordinal = ordinalIn(id)
+    const row = ordinal === null ? undefined : this.database.get(`SELECT ${columns} FROM entries WHERE ordinal = ? AND id = ?`, ordinal, id)
+    return row ?? this.database.get(`SELECT ${columns} FROM entries WHERE ${byForeignID}`, id)
+  }
+
+  /** The kinds of entries that a conversation has, found by jumping from one to the next in their index. */
+  #kinds(conversation: string): ReadonlyArray<string> {
+    return this.database.all(kindsOf, conversation, conversation).map((row) => String(row.kind))
+  }
+
+  /** Entries are indexed by kind, so a scan of all kinds is one of each, put in order. */
   entries(scan: EntryScan): ReadonlyArray<EntryRecord> {
+    if (scan.kind !== undefined || scan.heads === true) return this.#scan(scan, scan.kind === undefined ? null : key(scan.kind))
+    const found = this.database.snapshot(() => this.#kinds(scan.conversation).map((kind) => this.#scan(scan, kind)))
+    const [first] = found
+    if (first !== undefined && found.length === 1) return first
+    const sign = scan.newestFirst === true ? -1 : 1
+    const merged = found.flat().sort((left, right) => sign * (left.ordinal - right.ordinal))
+    return scan.limit === undefined ? merged : merged.slice(0, scan.limit)
+  }
+
+  #scan(scan: EntryScan, kind: string | null): ReadonlyArray<EntryRecord> {
     const conditions = ["conversation = ?"]
     const values: Array<string | number> = [scan.conversation]
     if (scan.after !== undefined) {
@@ -106,9 +147,9 @@ class SessionDatabase {
       conditions.push("ordinal < ?")
       values.push(scan.before)
     }
-    if (scan.kind !== undefined) {
+    if (kind !== null) {
       conditions.push("kind = ?")
-      values.push(key(scan.kind))
+      values.push(kind)
     }
     if (scan.heads === true) conditions.push("head = 1")
     values.push(scan.limit ?? -1)
@@ -185,7 +226,7 @@ class SessionDatabase {
           "conversation"
         )
       ),
-      entry: byID<EntryRecord>("entries", "entry"),
+      entry: (id) => read(() => this.record<EntryRecord>(this.entry(id, "record"), `entry ${id}`)),
       entries: (scan) => read(() => this.entries(scan)),
       task: byID<TaskRecord>("tasks", "task"),
       liveTasks: read(() =>
@@ -212,7 +253,7 @@ class SessionDatabase {
       documentAt: (document, sequence) => read(() => this.documentAt(document, sequence)),
       sequenceOf: (entry) =>
         read(() => {
-          const row = this.database.get("SELECT sequence FROM entries WHERE id = ?", entry)
+          const row = this.entry(entry, "sequence")
           return row === undefined ? null : Number(row.sequence)
         }),
       history: (after, limit) => read(() => this.history(after, limit))
@@ -220,36 +261,57 @@ class SessionDatabase {
   }
 }
 
+export /** How long a document's base is, and all operations since, in UTF-16 units or nearly so. */
+interface DocumentSize {
+  readonly base: number
+  readonly replay: number
+  readonly retained: boolean
+}
+
+const sizeOf = `
+  SELECT retained, base_size, (
+    SELECT coalesce(sum(length(value)), 0) FROM document_states
+    WHERE document = ? AND sequence > (SELECT max(sequence) FROM document_states WHERE document = ? AND base = 1)
+  ) AS replay_size FROM documents WHERE document = ?`
+
 export class SessionWriter extends SessionDatabase {
   /** Values of documents as committed; read from the file when first needed, and again after a failure. */
   #documents = new Map<string, JsonValue>()
-  #sequence: number | undefined
+  #sizes = new Map<string, DocumentSize>()
+  #state: { readonly sequence: number; readonly nextID: number } | undefined
 
   #value(document: string): JsonValue {
     const known = this.#documents.get(document)
     return known !== undefined ? known : this.document(document, Number.MAX_SAFE_INTEGER)
   }
 
+  /** What is stored of a document, or `undefined` for one that was never written. */
+  #size(document: string, id: string): DocumentSize | undefined {
+    const known = this.#sizes.get(document)
+    if (known !== undefined) return known
+    const row = this.database.get(sizeOf, id, id, id)
+    if (row === undefined) return undefined
+    return { base: Number(row.base_size), replay: Number(row.replay_size), retained: row.retained === 1 }
+  }
+
   #writeDocument(write: DocumentWrite, sequence: number): JsonValue {
     const { database } = this
     const id = key(write.document)
-    const row = database.get("SELECT retained, base_size, replay_size FROM documents WHERE document = ?", id)
+    const size = this.#size(write.document, id)
     let value = write.base !== undefined ? write.base : this.#value(write.document)
     try {
       value = replay(value, write.operations, this.path, write.document)
     } catch (error) {
       throw refused(this.path, `this commit was not stored: ${error instanceof Error ? error.message : String(error)}`)
     }
-    const operations = write.base === undefined && row !== undefined ? JSON.stringify(write.operations) : undefined
-    const replaySize = Number(row?.replay_size ?? 0) + (operations?.length ?? 0)
-    if (operations !== undefined && replaySize <= Math.max(minimumReplay, Number(row?.base_size))) {
+    const operations = write.base === undefined && size !== undefined ? JSON.stringify(write.operations) : undefined
+    const grown = (size?.replay ?? 0) + (operations?.length ?? 0)
+    if (size !== undefined && operations !== undefined && grown <= Math.max(minimumReplay, size.base)) {
       database.run("INSERT INTO document_states VALUES (?, ?, 0, ?)", id, sequence, operations)
-      database.run(
-        "UPDATE documents SET replay_size = ?, retained = ? WHERE document = ?",
-        replaySize,
-        write.retained ? 1 : 0,
-        id
-      )
+      if (size.retained !== write.retained) {
+        database.run("UPDATE documents SET retained = ? WHERE document = ?", write.retained ? 1 : 0, id)
+      }
+      this.#sizes.set(write.document, { ...size, replay: grown, retained: write.retained })
       return value
     }
     const base = JSON.stringify(value)
@@ -263,26 +325,23 @@ export class SessionWriter extends SessionDatabase {
       write.retained ? 1 : 0,
       base.length
     )
+    this.#sizes.set(write.document, { base: base.length, replay: 0, retained: write.retained })
     return value
   }
 
-  #write(batch: Batch, sequence: number): ReadonlyMap<string, JsonValue> {
-    const { database } = this
-    for (const record of batch.conversations) {
-      database.run(
-        "INSERT INTO conversations VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record",
-        record.id,
-        JSON.stringify(record)
+  #writeEntry(entry: EntryRecord, sequence: number): void {
+    const exists = (): StorageError =>
+      refused(
+        this.path,
+        `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`
       )
-    }
-    for (const entry of batch.entries) {
-      if (database.get("SELECT 1 FROM entries WHERE id = ? OR ordinal = ?", entry.id, entry.ordinal) !== undefined) {
-        throw refused(
-          this.path,
-          `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`
-        )
-      }
-      database.run(
+    // An id that says where its entry is can only be taken by one that does not; the ordinal guards itself.
+    const taken = ordinalIn(entry.id) === entry.ordinal
+      ? this.database.get(`SELECT 1 FROM entries WHERE ${byForeignID}`, entry.id)
+      : this.entry(entry.id, "1")
+    if (taken !== undefined) throw exists()
+    try {
+      this.database.run(
         "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
         entry.ordinal,
         entry.id,
@@ -292,7 +351,21 @@ export class SessionWriter extends SessionDatabase {
         entry.head === null ? 0 : 1,
         JSON.stringify(entry)
       )
+    } catch (error) {
+      throw isTaken(error) ? exists() : error
     }
+  }
+
+  #write(batch: Batch, sequence: number, nextID: number): ReadonlyMap<string, JsonValue> {
+    const { database } = this
+    for (const record of batch.conversations) {
+      database.run(
+        "INSERT INTO conversations VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record",
+        record.id,
+        JSON.stringify(record)
+      )
+    }
+    for (const entry of batch.entries) this.#writeEntry(entry, sequence)
     for (const task of batch.tasks) {
       database.run(
         "INSERT INTO tasks VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET ordinal = excluded.ordinal, live = excluded.live, record = excluded.record",
@@ -315,28 +388,35 @@ export class SessionWriter extends SessionDatabase {
     }
     const documents = new Map<string, JsonValue>()
     for (const write of documentWrites(batch)) documents.set(write.document, this.#writeDocument(write, sequence))
+    // One of the two says where the session is now.
     if (batch.events.length > 0) {
-      database.run("INSERT INTO commits VALUES (?, ?, ?)", sequence, batch.at, JSON.stringify(batch.events))
+      database.run("INSERT INTO commits VALUES (?, ?, ?, ?)", sequence, batch.at, JSON.stringify(batch.events), nextID)
+    } else {
+      database.run("UPDATE state SET sequence = ?, next_id = ?", sequence, nextID)
     }
-    database.run("UPDATE state SET sequence = ?, next_id = max(next_id, ?)", sequence, batch.nextID)
     return documents
   }
 
   commit(batch: Batch): number {
-    const sequence = (this.#sequence ?? this.state().sequence) + 1
+    const before = this.#state ?? this.state()
+    const sequence = before.sequence + 1
+    const nextID = Math.max(before.nextID, batch.nextID)
     try {
-      const documents = this.database.transaction(() => this.#write(batch, sequence))
+      const documents = this.database.transaction(() => this.#write(batch, sequence, nextID))
       for (const [document, value] of documents) {
         // A document that ended, such as a task's, is not worth remembering.
-        if (value === null) this.#documents.delete(document)
-        else this.#documents.set(document, value)
+        if (value === null) {
+          this.#documents.delete(document)
+          this.#sizes.delete(document)
+        } else this.#documents.set(document, value)
       }
-      this.#sequence = sequence
+      this.#state = { sequence, nextID }
       return sequence
     } catch (error) {
       // What is in the file decides; nothing remembered here does.
-      this.#sequence = undefined
+      this.#state = undefined
       this.#documents = new Map()
+      this.#sizes = new Map()
       throw error
     }
   }
