@@ -116,20 +116,26 @@ await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
     yield* harnessSide("harness commit", "harness.db", false),
     yield* harnessSide("harness commit, with its view", "watched.db", true)
   ]
-  const times = new Map(sides.map((side) => [side.name, new Array<number>()]))
+  const times = new Map(sides.map((side) => [side.name, { wall: new Array<number>(), cpu: new Array<number>() }]))
   for (let round = -1; round < rounds; round++) {
     for (const side of sides) {
-      const started = performance.now()
+      const [started, before] = [performance.now(), process.cpuUsage()]
       yield* side.round
+      const [wall, used] = [performance.now() - started, process.cpuUsage(before)]
       // The first round warms up.
-      if (round >= 0) times.get(side.name)?.push(performance.now() - started)
+      if (round < 0) continue
+      times.get(side.name)?.wall.push(wall)
+      times.get(side.name)?.cpu.push((used.user + used.system) / 1_000)
     }
   }
-  const bare = median(times.get("bare node:sqlite") ?? [])
-  for (const [name, list] of times) {
-    const perSecond = perRound / median(list) * 1_000
-    const share = `${Math.round(bare / median(list) * 100)} % of bare node:sqlite (±${Math.round(spread(list) * 100)} %)`
-    console.log(`${name.padEnd(32)}${Math.round(perSecond).toLocaleString("en").padStart(9)} per second  ${share}`)
+  const bare = times.get("bare node:sqlite")
+  if (bare === undefined) return
+  console.log(`${perRound} commits a round, ${rounds} rounds; shares are of bare node:sqlite in this run; the aim is 40 %\n`)
+  for (const [name, { cpu, wall }] of times) {
+    const perSecond = Math.round(perRound / median(wall) * 1_000).toLocaleString("en")
+    const share = `${Math.round(median(bare.wall) / median(wall) * 100)} % (±${Math.round(spread(wall) * 100)} %)`
+    const cpuShare = `${(median(cpu) / perRound * 1_000).toFixed(1)} µs CPU each, ${Math.round(median(bare.cpu) / median(cpu) * 100)} %`
+    console.log(`${name.padEnd(30)}${perSecond.padStart(9)} per second ${share.padStart(14)}   ${cpuShare}`)
   }
 })))
 fs.rmSync(folder, { recursive: true })
