@@ -39,6 +39,8 @@ interface Given {
   readonly maxDepth?: number
   readonly extra?: ReadonlyArray<Plugin>
   readonly cost?: boolean
+  /** Stands in for resuming a session from within the tool. */
+  readonly resume?: Effect.Effect<void>
 }
 
 const withAgents = (agents: NonNullable<Given["agents"]>): SettingsReader => ({
@@ -97,7 +99,13 @@ const world = (scripts: { readonly [prompt: string]: ReadonlyArray<ScriptedTurn>
         Plugin.define({ id: "bezel.question", session: question }),
         Plugin.define({ id: "bezel.permissions", session: permissions }),
         Plugin.define({ id: "bezel.agents", session: agents }),
-        Plugin.define({ id: "bezel.subagent", session: subagent })
+        Plugin.define({
+          id: "bezel.subagent",
+          session: (ctx) => {
+            const { resume } = given
+            return subagent(resume === undefined ? ctx : { ...ctx, session: { ...ctx.session, resume: () => resume } })
+          }
+        })
       ],
       {
         model,
@@ -384,7 +392,23 @@ describe("an interrupt of the parent", () => {
       expect(model.requests).toHaveLength(3)
     }).pipe(Effect.scoped))
 
-  it.live("takes back what the sub-agent was asked, whenever it comes", () =>
+  it.live("between the prompt and the work on it takes the prompt back", () =>
+    Effect.gen(function*() {
+      const prompted = yield* Deferred.make<void>()
+      const { host, id, model } = yield* world({ go: [[task("1")]], 1: ["never said"] }, {
+        resume: Effect.andThen(Deferred.succeed(prompted, undefined), Effect.never)
+      })
+      yield* host.session.prompt({ sessionID: id, prompt: { text: "go" } })
+      yield* Deferred.await(prompted)
+      yield* host.session.interrupt(id)
+      const [child] = yield* children(host, id)
+      yield* host.session.resume(child?.id ?? "")
+      yield* host.session.wait(child?.id ?? "")
+      expect(yield* host.session.finalText(child?.id ?? "")).toBe("")
+      expect(model.requests).toHaveLength(1)
+    }).pipe(Effect.scoped))
+
+  it.live("leaves nothing at work, whenever it comes", () =>
     Effect.gen(function*() {
       for (const delay of [0, 1, 2, 3, 5, 8, 13]) {
         const { host, id } = yield* world({ go: [[task("1")]], 1: [[run(Effect.sleep(5)), run(Effect.never)]] })

@@ -111,13 +111,9 @@ const subagent = (ctx: Context, agents: AgentsShape, open: ReadonlyMap<string, O
     yield* checkDepth(ctx, call.sessionID, maxDepth)
     const { agent, model, thinking } = yield* begin(agents, open, input, call)
     const childID = yield* call.memo("session", makeSessionID(yield* Clock.currentTimeMillis))
-    let inputID: string | null = null
-    yield* call.onAbort(Effect.suspend(() =>
-      Effect.andThen(
-        inputID === null ? Effect.void : Effect.ignore(ctx.session.abortInput(childID, inputID)),
-        Effect.ignore(ctx.session.interrupt(childID, "the call that it works for was interrupted"))
-      )
-    ))
+    yield* call.onAbort(
+      Effect.ignore(ctx.session.interrupt(childID, "the call that it works for was interrupted"))
+    )
     yield* ctx.session.create({
       id: childID,
       parentID: call.sessionID,
@@ -128,24 +124,19 @@ const subagent = (ctx: Context, agents: AgentsShape, open: ReadonlyMap<string, O
     return yield* Effect.scoped(Effect.gen(function*() {
       yield* ctx.interactions.relay({ from: childID, to: call.sessionID })
       if (thinking !== undefined) yield* ctx.session.configure(childID, { thinking })
-      // Accepted and known in one step: an interrupt must find the prompt that it has to take back.
-      const prompted = yield* Effect.uninterruptible(Effect.tap(
-        ctx.session.prompt({
-          sessionID: childID,
-          prompt: { text: input.prompt },
-          requestID: call.callID,
-          resume: false
-        }),
-        (accepted) =>
-          Effect.sync(() => {
-            inputID = accepted.inputID
-          })
-      ))
+      const { inputID } = yield* ctx.session.prompt({
+        sessionID: childID,
+        prompt: { text: input.prompt },
+        requestID: call.callID,
+        resume: false
+      })
       yield* ctx.session.resume(childID)
       const outcome = yield* Effect.raceFirst(
-        ctx.session.wait(childID, prompted.inputID),
+        ctx.session.wait(childID, inputID),
         follow(() => open.get(childID)?.main, (now) => call.progress({ sessionID: childID, ...now }))
       )
+      // What it has done is read from it while it is open, which it is for a while; a reload may have come in between.
+      if (!open.has(childID)) yield* ctx.session.resume(childID)
       const child = open.get(childID)
       const sums: Sums = child === undefined
         ? { calls: 0, usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }, unattended: false }
