@@ -4,8 +4,8 @@ import {
   openJsonlReader,
   openSqlite,
   openSqliteReader,
-  repairSession,
   type RepairReport,
+  repairSession,
   type SessionInUse,
   type Storage,
   type StorageError,
@@ -33,7 +33,9 @@ export const writing = <A, E>(folder: string, body: (storage: Storage) => Effect
 
 export const reading = <A, E>(
   folder: string,
-  body: (reader: StorageReader & { readonly damage: Effect.Effect<ReadonlyArray<string>, StorageError> }) => Effect.Effect<A, E>
+  body: (
+    reader: StorageReader & { readonly damage: Effect.Effect<ReadonlyArray<string>, StorageError> }
+  ) => Effect.Effect<A, E>
 ) => Effect.scoped(Effect.flatMap(openJsonlReader(journalIn(folder)), body))
 
 export const writingSqlite = <A, E>(folder: string, body: (storage: Storage) => Effect.Effect<A, E>) =>

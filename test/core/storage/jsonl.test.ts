@@ -26,11 +26,14 @@ storageConformance(
   Effect.map(journal, (folder) => ({ write: openJsonl(folder, { segmentBytes: 300 }), read: openJsonlReader(folder) }))
 )
 
-const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) => Effect.scoped(Effect.flatMap(sessionFolder, body))
+const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) =>
+  Effect.scoped(Effect.flatMap(sessionFolder, body))
 
-const ids = (records: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<string> => records.map((record) => record.id)
+const ids = (records: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<string> =>
+  records.map((record) => record.id)
 
-const range = (count: number, from = 1): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => from + index)
+const range = (count: number, from = 1): ReadonlyArray<number> =>
+  Array.from({ length: count }, (_, index) => from + index)
 
 /** A commit for each ordinal, with one entry in it and one change of a document. */
 const fill = (storage: Storage, ordinals: ReadonlyArray<number>) =>
@@ -78,7 +81,10 @@ describe("a session of JSON lines", () => {
           const before = fs.readFileSync(segmentIn(folder), "utf8")
           fs.appendFileSync(segmentIn(folder), end)
           // Readers ignore it, and leave it.
-          yield* reading(folder, (reader) => Effect.map(reader.sequence, (sequence) => expect(sequence).toBe(2 + index)))
+          yield* reading(
+            folder,
+            (reader) => Effect.map(reader.sequence, (sequence) => expect(sequence).toBe(2 + index))
+          )
           expect(fs.readFileSync(segmentIn(folder), "utf8")).toBe(before + end)
           yield* writing(folder, (storage) => fill(storage, [3 + index]))
           expect(fs.readFileSync(segmentIn(folder), "utf8")).toContain(before)
@@ -87,7 +93,15 @@ describe("a session of JSON lines", () => {
         expect(fs.readFileSync(segmentIn(folder), "utf8").startsWith(whole)).toBe(true)
         yield* writing(folder, (storage) =>
           Effect.gen(function*() {
-            expect(ids(yield* storage.entries({ conversation: "c1" }))).toEqual(["e1", "e2", "e3", "e4", "e5", "e6", "e7"])
+            expect(ids(yield* storage.entries({ conversation: "c1" }))).toEqual([
+              "e1",
+              "e2",
+              "e3",
+              "e4",
+              "e5",
+              "e6",
+              "e7"
+            ])
             expect(yield* storage.document("d")).toEqual({ n: 7 })
           }))
       })
@@ -105,7 +119,8 @@ describe("a session of JSON lines", () => {
             yield* storage.commit(batch({ entries: [entry(4)], nextID: 5 }))
           }))
         yield* writing(folder, (storage) =>
-          Effect.map(storage.entries({ conversation: "c1" }), (found) => expect(ids(found)).toEqual(["e1", "e2", "e4"])))
+          Effect.map(storage.entries({ conversation: "c1" }), (found) =>
+            expect(ids(found)).toEqual(["e1", "e2", "e4"])))
       })
     ))
 
@@ -126,11 +141,13 @@ describe("a session of JSON lines", () => {
       })
     ))
 
-  for (const [what, change] of [
-    ["NULs", (line: string) => "\0".repeat(line.length)],
-    ["a line cut in mid-string", (line: string) => line.slice(0, 40)],
-    ["one changed letter", (line: string) => line.replace("text", "test")]
-  ] as const) {
+  for (
+    const [what, change] of [
+      ["NULs", (line: string) => "\0".repeat(line.length)],
+      ["a line cut in mid-string", (line: string) => line.slice(0, 40)],
+      ["one changed letter", (line: string) => line.replace("text", "test")]
+    ] as const
+  ) {
     it.effect(`with ${what} in the middle is read where it is whole, names file and line, and takes no commit`, () =>
       withFolder((folder) =>
         Effect.gen(function*() {
@@ -161,10 +178,11 @@ describe("a session of JSON lines", () => {
   it.effect("whose last, confirmed commit is damaged is not taken for one with an unfinished end", () =>
     withFolder((folder) =>
       Effect.gen(function*() {
-        for (const line of [5, 7]) {
+        for (const [line, withIndex] of [[5, true], [5, false], [7, true], [7, false]] as const) {
           fs.rmSync(journalIn(folder), { recursive: true, force: true })
           yield* writing(folder, (storage) => fill(storage, [1, 2]))
-          changeLine(segmentIn(folder), line, (text) => text.replace("e", "f"))
+          changeLine(segmentIn(folder), line, (text) => text.replace("2", "3"))
+          if (!withIndex) fs.rmSync(`${journalIn(folder)}/index.db`)
           const error = yield* Effect.flip(writing(folder, () => Effect.void))
           expect(error.message).toMatch(/000001\.jsonl: lines 5–7 are damaged; commit 2 is gone/)
           expect(fs.readFileSync(segmentIn(folder), "utf8").split("\n")).toHaveLength(8)
@@ -183,8 +201,7 @@ describe("a session of JSON lines", () => {
           expect(error.message).toMatch(/line 2 is damaged, so entry e1/)
           expect((yield* storage.entry("e2"))?.data).toBe("text 2")
           expect((yield* Effect.flip(fill(storage, [3]))).kind).toBe("corrupt")
-        })
-      )
+        }))
     ))
 
   it.effect("in several files misses a file, or its first line, and says which", () =>
@@ -201,7 +218,9 @@ describe("a session of JSON lines", () => {
         yield* reading(folder, (reader) =>
           Effect.map(reader.entries({ conversation: "c1" }), (found) => expect(found).toHaveLength(100)))
         fs.rmSync(segmentIn(folder, 3))
-        const error = yield* Effect.flip(open(() => Effect.void))
+        const error = yield* Effect.flip(open(() =>
+          Effect.void
+        ))
         expect(error.kind).toBe("corrupt")
         expect(error.message).toMatch(/000004\.jsonl: line 1 is damaged; commits \d+–\d+ are gone/)
       })
@@ -265,7 +284,10 @@ describe("a session of JSON lines", () => {
     withFolder((folder) =>
       Effect.gen(function*() {
         const big = (ordinal: number) =>
-          batch({ entries: [entry(ordinal, { data: "x".repeat(700) })], documents: [{ document: "d", base: ordinal, retained: false }] })
+          batch({
+            entries: [entry(ordinal, { data: "x".repeat(700) })],
+            documents: [{ document: "d", base: ordinal, retained: false }]
+          })
         yield* Effect.scoped(Effect.gen(function*() {
           const storage = yield* openJsonl(journalIn(folder), { maxBytes: 4_500 })
           for (const ordinal of range(4)) yield* storage.commit(big(ordinal))
@@ -299,8 +321,7 @@ describe("a session of JSON lines", () => {
           clock.mockRestore()
           expect(error).toMatchObject({ kind: "not_found", path: segmentIn(folder) })
           expect(error.message).toMatch(/was removed while the session was open/)
-        })
-      )
+        }))
     ))
 
   it.effect("that is not there is `not_found` to a reader, which creates nothing", () =>
@@ -308,10 +329,12 @@ describe("a session of JSON lines", () => {
       Effect.gen(function*() {
         expect((yield* Effect.flip(reading(folder, () => Effect.void))).kind).toBe("not_found")
         expect(fs.readdirSync(folder)).toEqual([])
-        const error = yield* Effect.flip(Effect.scoped(openJsonl(`${folder}/file/journal`).pipe(
-          Effect.tap(() => Effect.void),
-          (open) => Effect.andThen(Effect.sync(() => fs.writeFileSync(`${folder}/file`, "")), open)
-        )))
+        const error = yield* Effect.flip(Effect.scoped(
+          openJsonl(`${folder}/file/journal`).pipe(
+            Effect.tap(() => Effect.void),
+            (open) => Effect.andThen(Effect.sync(() => fs.writeFileSync(`${folder}/file`, "")), open)
+          )
+        ))
         expect(error.kind).toBe("not_found")
       })
     ))
@@ -332,7 +355,9 @@ describe("a session of JSON lines", () => {
           Effect.scoped(Effect.gen(function*() {
             const storage = yield* openJsonl(`${folder}/${name}`)
             for (let first = 1; first <= count; first += 100) {
-              yield* storage.commit(batch({ entries: range(100, first).map((ordinal) => entry(ordinal, { data: "some text" })) }))
+              yield* storage.commit(
+                batch({ entries: range(100, first).map((ordinal) => entry(ordinal, { data: "some text" })) })
+              )
             }
           }))
         const open = (name: string) =>
@@ -360,7 +385,10 @@ describe("a session of JSON lines", () => {
       Effect.gen(function*() {
         let acknowledged = 0
         for (const lines of [1, 30, 150, 400]) {
-          const child = spawn(process.execPath, [fileURLToPath(new URL("./jsonl-process.ts", import.meta.url)), journalIn(folder)], {
+          const child = spawn(process.execPath, [
+            fileURLToPath(new URL("./jsonl-process.ts", import.meta.url)),
+            journalIn(folder)
+          ], {
             stdio: ["ignore", "pipe", "inherit"]
           })
           yield* Effect.promise(async () => {
@@ -407,14 +435,19 @@ describe("a session of JSON lines", () => {
         expect(performance.now() - start).toBeLessThan(500)
         expect(process.memoryUsage().heapUsed - heap).toBeLessThan(20_000_000)
         const bytes = fs.readdirSync(journalIn(folder)).filter((name) => name.startsWith("index")).map((name) =>
-          fs.statSync(`${journalIn(folder)}/${name}`).size)
+          fs.statSync(`${journalIn(folder)}/${name}`).size
+        )
         expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_000_000)
       })
     ))
 })
 
 describe("a data directory", () => {
-  const use = <A, E>(folder: string, format: "sqlite" | "jsonl", body: (files: SessionStorage["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
+  const use = <A, E>(
+    folder: string,
+    format: "sqlite" | "jsonl",
+    body: (files: SessionStorage["Service"]) => Effect.Effect<A, E, Scope.Scope>
+  ) =>
     Effect.scoped(Effect.flatMap(SessionStorage, body)).pipe(
       Effect.provide(SessionStorage.layer({ directory: folder, format }))
     )

@@ -16,7 +16,8 @@ import { DatabaseSync } from "node:sqlite"
 import { batch, entry, input, task } from "./batches.ts"
 import { changeLine, databaseIn, journalIn, segmentIn, sessionFolder } from "./damage.ts"
 
-const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) => Effect.scoped(Effect.flatMap(sessionFolder, body))
+const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) =>
+  Effect.scoped(Effect.flatMap(sessionFolder, body))
 
 /** The format after today's: entries say in a member of their own how long their data is. */
 const value = (sort: StoredSort, stored: JsonValue): JsonValue => {
@@ -60,8 +61,10 @@ const filled = [
 
 describe("a session of an older format, in SQLite", () => {
   const prepare = (folder: string) =>
-    Effect.scoped(Effect.flatMap(openSqlite(databaseIn(folder)), (storage) =>
-      Effect.forEach(filled, storage.commit, { discard: true })))
+    Effect.scoped(
+      Effect.flatMap(openSqlite(databaseIn(folder)), (storage) =>
+        Effect.forEach(filled, storage.commit, { discard: true }))
+    )
 
   it.effect("is migrated once, behind a backup, with damaged records set aside and counted", () =>
     withFolder((folder) =>
@@ -115,7 +118,10 @@ describe("a session of an older format, in SQLite", () => {
     withFolder((folder) =>
       Effect.gen(function*() {
         yield* prepare(folder)
-        const format = { ...laterSqlite, migrations: [{ from: now.sqlite, schema: "ALTER TABLE nowhere ADD COLUMN a" }] }
+        const format = {
+          ...laterSqlite,
+          migrations: [{ from: now.sqlite, schema: "ALTER TABLE nowhere ADD COLUMN a" }]
+        }
         yield* Effect.flip(Effect.scoped(openSqlite(databaseIn(folder), { format })))
         expect(fs.readdirSync(folder)).toEqual(["session.db"])
         yield* Effect.scoped(Effect.gen(function*() {
@@ -131,19 +137,25 @@ describe("a session of an older format, in SQLite", () => {
         yield* prepare(folder)
         const error = yield* Effect.flip(Effect.scoped(openSqliteReader(databaseIn(folder), { format: laterSqlite })))
         expect(error.kind).toBe("older_version")
-        expect(error.message).toContain(`has format ${now.sqlite}, and this Bezel reads ${now.sqlite + 1}; go on with the session once`)
+        expect(error.message).toContain(
+          `has format ${now.sqlite}, and this Bezel reads ${now.sqlite + 1}; go on with the session once`
+        )
         const format = { ...laterSqlite, version: now.sqlite + 2 }
         const tooOld = yield* Effect.flip(Effect.scoped(openSqlite(databaseIn(folder), { format })))
         expect(tooOld).toMatchObject({ kind: "older_version" })
-        expect(tooOld.message).toContain(`format ${now.sqlite}, which this Bezel cannot bring to format ${now.sqlite + 2} any more`)
+        expect(tooOld.message).toContain(
+          `format ${now.sqlite}, which this Bezel cannot bring to format ${now.sqlite + 2} any more`
+        )
       })
     ))
 })
 
 describe("a session of an older format, in JSON lines", () => {
   const prepare = (folder: string) =>
-    Effect.scoped(Effect.flatMap(openJsonl(journalIn(folder), { segmentBytes: 500 }), (storage) =>
-      Effect.forEach(filled, storage.commit, { discard: true })))
+    Effect.scoped(
+      Effect.flatMap(openJsonl(journalIn(folder), { segmentBytes: 500 }), (storage) =>
+        Effect.forEach(filled, storage.commit, { discard: true }))
+    )
 
   it.effect("is migrated once, behind a backup, with what cannot be taken over set aside and counted", () =>
     withFolder((folder) =>
@@ -176,7 +188,12 @@ describe("a session of an older format, in JSON lines", () => {
         yield* prepare(folder)
         yield* Effect.scoped(openJsonl(journalIn(folder), { format: later }))
         const files = fs.readdirSync(journalIn(folder))
-        for (const opened of [Effect.asVoid(openJsonl(journalIn(folder))), Effect.asVoid(openJsonlReader(journalIn(folder)))]) {
+        for (
+          const opened of [
+            Effect.asVoid(openJsonl(journalIn(folder))),
+            Effect.asVoid(openJsonlReader(journalIn(folder)))
+          ]
+        ) {
           const error = yield* Effect.flip(Effect.scoped(opened))
           expect(error.kind).toBe("newer_version")
           expect(error.message).toContain(
@@ -184,7 +201,9 @@ describe("a session of an older format, in JSON lines", () => {
           )
         }
         expect(fs.readdirSync(journalIn(folder))).toEqual(files)
-        const error = yield* Effect.flip(Effect.scoped(openJsonlReader(`${folder}/journal.v${now.jsonl}`, { format: later })))
+        const error = yield* Effect.flip(
+          Effect.scoped(openJsonlReader(`${folder}/journal.v${now.jsonl}`, { format: later }))
+        )
         expect(error.kind).toBe("older_version")
       })
     ))

@@ -18,11 +18,14 @@ import {
   writingSqlite
 } from "./damage.ts"
 
-const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) => Effect.scoped(Effect.flatMap(sessionFolder, body))
+const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) =>
+  Effect.scoped(Effect.flatMap(sessionFolder, body))
 
-const ids = (records: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<string> => records.map((record) => record.id)
+const ids = (records: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<string> =>
+  records.map((record) => record.id)
 
-const range = (count: number, from = 1): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => from + index)
+const range = (count: number, from = 1): ReadonlyArray<number> =>
+  Array.from({ length: count }, (_, index) => from + index)
 
 const sticky = (n: number) => ({
   turn: { inputs: ["i11"] },
@@ -87,7 +90,11 @@ describe("repairing a session of JSON lines", () => {
           Effect.gen(function*() {
             const found = yield* storage.entries({ conversation: "c1" })
             expect(ids(found)).toEqual(["e1", "e2", "e3", "e4", "e6", "e7", "e8", "e9", "e10", "e14"])
-            expect(found.at(-1)).toMatchObject({ kind: "bezel.repair", model: null, data: { faults: report.findings.faults } })
+            expect(found.at(-1)).toMatchObject({
+              kind: "bezel.repair",
+              model: null,
+              data: { faults: report.findings.faults }
+            })
             expect(yield* storage.sequenceOf("e10")).toBe(11)
             expect(yield* storage.document("rewindable:c1")).toEqual({ n: 4 })
             expect(yield* storage.document("sticky:c1")).toEqual({
@@ -97,7 +104,9 @@ describe("repairing a session of JSON lines", () => {
               slots: {},
               usage: { input: 4 }
             })
-            expect((yield* Effect.flip(storage.documentAt("rewindable:c1", 9))).message).toMatch(/lines 20–23, now gone/)
+            expect((yield* Effect.flip(storage.documentAt("rewindable:c1", 9))).message).toMatch(
+              /lines 20–23, now gone/
+            )
             expect(yield* storage.documentAt("rewindable:c1", 4)).toEqual({ n: 3 })
             expect([yield* storage.liveTasks, yield* storage.liveInputs]).toEqual([[], []])
             expect(yield* storage.task("t13")).toMatchObject({ status: "orphaned" })
@@ -177,10 +186,22 @@ describe("repairing a session of JSON lines", () => {
         })
         const spoil = fc.oneof(
           fc.record({ how: fc.constant("cut" as const), at: fc.nat(original.length - 1), length: fc.constant(0) }),
-          fc.record({ how: fc.constant("zero" as const), at: fc.nat(original.length - 1), length: fc.integer({ min: 1, max: 600 }) }),
+          fc.record({
+            how: fc.constant("zero" as const),
+            at: fc.nat(original.length - 1),
+            length: fc.integer({ min: 1, max: 600 })
+          }),
           fc.record({ how: fc.constant("flip" as const), at: fc.nat(original.length - 1), length: fc.nat(7) }),
-          fc.record({ how: fc.constant("remove" as const), at: fc.nat(original.length - 1), length: fc.integer({ min: 1, max: 600 }) }),
-          fc.record({ how: fc.constant("double" as const), at: fc.nat(original.length - 1), length: fc.integer({ min: 1, max: 600 }) })
+          fc.record({
+            how: fc.constant("remove" as const),
+            at: fc.nat(original.length - 1),
+            length: fc.integer({ min: 1, max: 600 })
+          }),
+          fc.record({
+            how: fc.constant("double" as const),
+            at: fc.nat(original.length - 1),
+            length: fc.integer({ min: 1, max: 600 })
+          })
         )
         const cases = fc.sample(fc.tuple(spoil, fc.boolean()), { numRuns: 60, seed: 11 })
         for (const [{ at, how, length }, withIndex] of cases) {
@@ -217,7 +238,9 @@ describe("repairing a session of JSON lines", () => {
               const found = yield* storage.entries({ conversation: "c1" })
               expect(ids(found), what).toEqual(expect.arrayContaining([...ids(read)]))
               for (const item of found) {
-                if (item.kind !== "bezel.repair" && item.id !== "e100") expect(JSON.stringify(item), what).toBe(texts.get(item.id))
+                if (item.kind !== "bezel.repair" && item.id !== "e100") {
+                  expect(JSON.stringify(item), what).toBe(texts.get(item.id))
+                }
               }
               yield* storage.commit(batch({ entries: [entry(200)] }))
             }))
@@ -239,8 +262,11 @@ describe("repairing a session in SQLite", () => {
     withFolder((folder) =>
       Effect.gen(function*() {
         yield* writingSqlite(folder, fill)
-        change(folder, `UPDATE entries SET record = substr(record, 1, 20) WHERE ordinal = 5;
-          UPDATE document_states SET value = substr(value, 1, 4) WHERE sequence = 6 AND document LIKE '"rewind%'`)
+        change(
+          folder,
+          `UPDATE entries SET record = substr(record, 1, 20) WHERE ordinal = 5;
+          UPDATE document_states SET value = substr(value, 1, 4) WHERE sequence = 6 AND document LIKE '"rewind%'`
+        )
         const before = fs.readFileSync(databaseIn(folder))
         const would = yield* repair(folder, true)
         expect(would.findings.faults).toEqual([
@@ -279,7 +305,11 @@ describe("repairing a session in SQLite", () => {
       Effect.gen(function*() {
         fs.writeFileSync(databaseIn(folder), "not a database".repeat(1_000))
         const report = yield* repair(folder)
-        expect(report).toMatchObject({ kept: null, steps: [expect.stringMatching(/nothing/)], findings: { unreadable: true } })
+        expect(report).toMatchObject({
+          kept: null,
+          steps: [expect.stringMatching(/nothing/)],
+          findings: { unreadable: true }
+        })
         expect(fs.readFileSync(databaseIn(folder), "utf8")).toBe("not a database".repeat(1_000))
       })
     ))
@@ -292,7 +322,9 @@ describe("repairing a session in SQLite", () => {
         yield* writingSqlite(pristine, (storage) =>
           Effect.gen(function*() {
             yield* fill(storage)
-            for (const ordinal of range(60, 20)) yield* storage.commit(batch({ entries: [entry(ordinal, { data: "x".repeat(900) })] }))
+            for (const ordinal of range(60, 20)) {
+              yield* storage.commit(batch({ entries: [entry(ordinal, { data: "x".repeat(900) })] }))
+            }
           }))
         change(pristine, "")
         const original = fs.readFileSync(databaseIn(pristine))
@@ -313,7 +345,9 @@ describe("repairing a session in SQLite", () => {
           const what = `${length === 0 ? `bit ${bit}` : `${length} bytes`} at ${at}`
           const report = yield* Effect.result(repair(session))
           if (report._tag === "Failure") {
-            expect(report.failure, what).toMatchObject({ kind: expect.stringMatching(/corrupt|newer_version|older_version/) })
+            expect(report.failure, what).toMatchObject({
+              kind: expect.stringMatching(/corrupt|newer_version|older_version/)
+            })
             continue
           }
           if (report.success.findings.unreadable) continue

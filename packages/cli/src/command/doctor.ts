@@ -108,7 +108,10 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
         ...damaged.map(({ message }) => fault("sessions", message)),
         looked === all
           ? ok("sessions", `${all - damaged.length} of ${all} are whole`)
-          : warning("sessions", `only the newest ${looked} of ${all} were looked at; bezel session repair ID --dry-run looks at one`)
+          : warning(
+            "sessions",
+            `only the newest ${looked} of ${all} were looked at; bezel session repair ID --dry-run looks at one`
+          )
       ]
     })
   )

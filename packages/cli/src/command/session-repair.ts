@@ -28,16 +28,26 @@ export const sessionRepair: Execute<{ readonly dryRun: Option<boolean>; readonly
       const folder = join(sessionsFolder(data), id)
       if (!isSessionID(id) || !existsSync(folder)) {
         return yield* Effect.fail(
-          new Exit(exitCode.usage, `there are no files of a session ${JSON.stringify(id.slice(0, 200))}; \`bezel session list --all\` shows those that there are`)
+          new Exit(
+            exitCode.usage,
+            `there are no files of a session ${
+              JSON.stringify(id.slice(0, 200))
+            }; \`bezel session list --all\` shows those that there are`
+          )
         )
       }
       const report = yield* repairSession(folder, { dryRun: options.dryRun, at: yield* Clock.currentTimeMillis }).pipe(
         Effect.catchTag("SessionInUse", ({ holder }) =>
           Effect.fail(
-            new Exit(exitCode.failed, `session ${id} is open in process ${holder.pid} (${holder.command}); end that first`)
+            new Exit(
+              exitCode.failed,
+              `session ${id} is open in process ${holder.pid} (${holder.command}); end that first`
+            )
           ))
       )
-      process.stdout.write(options.json ? `${JSON.stringify(summary(id, report))}\n` : repairText(id, report, options.dryRun))
+      process.stdout.write(
+        options.json ? `${JSON.stringify(summary(id, report))}\n` : repairText(id, report, options.dryRun)
+      )
       return report.findings.unreadable ? exitCode.failed : exitCode.answered
     }).pipe(Effect.provide(AppPaths.layer))
   )
@@ -56,7 +66,7 @@ const summary = (id: string, { findings, format, kept, steps }: RepairReport) =>
 export function repairText(id: string, report: RepairReport, dryRun: boolean): string {
   const { findings, kept, steps } = report
   if (findings.faults.length === 0) return `session ${id} is whole; nothing to repair\n`
-  const lines = [...findings.faults.map((fault) => `✗ ${fault}`)]
+  const lines = findings.faults.map((fault) => `✗ ${fault}`)
   lines.push(...steps.map((step) => `→ ${step}`))
   if (kept !== null) lines.push(`as it was, it is kept in ${kept}`)
   if (dryRun && !findings.unreadable) lines.push(`nothing was changed; \`bezel session repair ${id}\` does it`)

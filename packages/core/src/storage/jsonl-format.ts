@@ -93,8 +93,7 @@ const sumLength = 18
 const hex = (sum: number): string => sum.toString(16).padStart(8, "0")
 
 /** A line with its checksum as last member, over `before` and all of the line but that member. */
-export const sealed = (open: string, before?: number): string =>
-  `${open},"sum":"${hex(zlib.crc32(open, before))}"}`
+export const sealed = (open: string, before?: number): string => `${open},"sum":"${hex(zlib.crc32(open, before))}"}`
 
 export const header = (segment: number, after: number, version = jsonlVersion): string =>
   `${sealed(`{"bezel":"session","version":${version},"segment":${segment},"after":${after}`)}\n`
@@ -121,10 +120,9 @@ export const groupText = (group: {
   const { at, events, first, nextID, records, sequence } = group
   const lines = records.map((record) => `${JSON.stringify(record)}\n`).join("")
   const gap = first === sequence ? "" : `,"first":${first}`
-  const closing =
-    `{"commit":${sequence},"records":${records.length},"nextID":${nextID},"at":${JSON.stringify(at)}${gap},"events":${
-      JSON.stringify(events)
-    }`
+  const closing = `{"commit":${sequence},"records":${records.length},"nextID":${nextID},"at":${
+    JSON.stringify(at)
+  }${gap},"events":${JSON.stringify(events)}`
   return `${lines}${sealed(closing, zlib.crc32(lines))}\n`
 }
 
@@ -164,7 +162,9 @@ const isRecordLine = (value: unknown): value is RecordLine => {
   if (typeof value.document === "string") return "base" in value || Array.isArray(value.operations)
   if (isObject(value.gap)) return typeof value.gap.first === "number" && typeof value.gap.last === "number"
   const record = value.entry ?? value.task ?? value.input
-  return record === undefined ? hasID(value.conversation) : hasID(record) && isObject(record) && typeof record.ordinal === "number"
+  return record === undefined
+    ? hasID(value.conversation)
+    : hasID(record) && isObject(record) && typeof record.ordinal === "number"
 }
 
 /** What is known so far, from one segment to the next. */
@@ -305,7 +305,8 @@ export const scanSegment = (
     if (newline < 0) break
     const item: OpenLine = { start: offset, end: newline }
     offset = newline + 1
-    const looksConfirming = bytes[item.start] === 0x7b && bytes.toString("latin1", item.start, item.start + 10) === '{"commit":'
+    const looksConfirming = bytes[item.start] === 0x7b &&
+      bytes.toString("latin1", item.start, item.start + 10) === '{"commit":'
     const found = looksConfirming ? readGroup(bytes, segment, from.offset, open, item, line) : null
     if (found === null) {
       open.push(item)
@@ -335,7 +336,9 @@ export const verified = (bytes: Buffer, sum: number): string | null =>
   zlib.crc32(bytes) === sum ? bytes.toString("utf8", 0, bytes.length) : null
 
 export const damageMessage = (path: string, damage: Damage): string => {
-  const lines = damage.line === damage.lastLine ? `line ${damage.line} is` : `lines ${damage.line}–${damage.lastLine} are`
+  const lines = damage.line === damage.lastLine
+    ? `line ${damage.line} is`
+    : `lines ${damage.line}–${damage.lastLine} are`
   const lost = damage.first > damage.last
     ? ""
     : damage.first === damage.last
@@ -353,4 +356,3 @@ export const damagedError = (path: string, damage: Damage, more: number): Storag
     }; what is whole can still be read; run \`bezel session repair\` with the session's id before it is continued`,
     path
   })
-

@@ -5,10 +5,10 @@
  * It is a SQLite file, so a session opens without reading its history and readers of other processes share it. It holds
  * places and checksums, no content: a line that is not what was stored is told, never shown.
  */
-import type { JsonlTail } from "./jsonl-tail.ts"
-import type { Place } from "./jsonl-format.ts"
 import { Database, ensureFormat } from "./database.ts"
 import type { Format } from "./database.ts"
+import type { Place } from "./jsonl-format.ts"
+import type { JsonlTail } from "./jsonl-tail.ts"
 import type { EntryScan } from "./storage.ts"
 
 /** "BzlI" */
@@ -302,7 +302,10 @@ export class JsonlIndex {
   }
 
   oldestState(document: string): number | null {
-    const row = this.#database.get("SELECT min(sequence) AS oldest FROM document_states WHERE document = ?", key(document))
+    const row = this.#database.get(
+      "SELECT min(sequence) AS oldest FROM document_states WHERE document = ?",
+      key(document)
+    )
     return row === undefined || row.oldest === null ? null : Number(row.oldest)
   }
 

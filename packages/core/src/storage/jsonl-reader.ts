@@ -99,7 +99,10 @@ export class ReaderState {
 
   #advance(): void {
     const { session } = this
-    if (!this.#own && session.tail.count > readerTail && session.index.checkpoint().sequence > session.position.sequence - readerTail) {
+    if (
+      !this.#own && session.tail.count > readerTail &&
+      session.index.checkpoint().sequence > session.position.sequence - readerTail
+    ) {
       session.resume()
     }
     this.#note(session, session.advance().damage)

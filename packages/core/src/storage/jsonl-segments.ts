@@ -96,7 +96,11 @@ export class Segments {
 }
 
 const noSpace = (path: string): StorageError =>
-  new StorageError({ kind: "disk_full", message: `${path}: no space left; make room on the disk, then try again`, path })
+  new StorageError({
+    kind: "disk_full",
+    message: `${path}: no space left; make room on the disk, then try again`,
+    path
+  })
 
 /** Makes the names in a folder durable. */
 export const syncFolder = (folder: string): void => {
@@ -186,7 +190,8 @@ export class Appender {
       })
       : new StorageError({
         kind: "io",
-        message: `${this.path}: another program changed this file; nothing more is stored until the session is opened again`,
+        message:
+          `${this.path}: another program changed this file; nothing more is stored until the session is opened again`,
         path: this.path
       })
   }

@@ -8,7 +8,15 @@
 import * as fs from "node:fs"
 import * as zlib from "node:zlib"
 import type { JsonValue, Operation } from "../json/index.ts"
-import { damagedError, jsonlVersion, newerVersion, parseHeader, ScanState, scanSegment, verified } from "./jsonl-format.ts"
+import {
+  damagedError,
+  jsonlVersion,
+  newerVersion,
+  parseHeader,
+  scanSegment,
+  ScanState,
+  verified
+} from "./jsonl-format.ts"
 import type { Damage, Place, Scanned } from "./jsonl-format.ts"
 import type { EntryRow, GapRow, InputRow, JsonlIndex, SegmentRow, StateRow, TaskRow } from "./jsonl-index.ts"
 import { Segments } from "./jsonl-segments.ts"
@@ -76,7 +84,9 @@ export class JsonlSession {
     return rows.every((row) => {
       const stat = this.segments.stat(row.segment)
       if (stat === null || stat.size < row.size) return false
-      if (row !== active && row.identity !== null && row.identity === stat.identity && row.size === stat.size) return true
+      if (row !== active && row.identity !== null && row.identity === stat.identity && row.size === stat.size) {
+        return true
+      }
       return zlib.crc32(this.segments.read(row.segment, 0, row.size)) === row.sum
     })
   }
@@ -242,7 +252,8 @@ export class JsonlSession {
     const line = this.#lineAt(place)
     throw this.lineDamage = new StorageError({
       kind: "corrupt",
-      message: `${path}: line ${line} is damaged, so ${what} cannot be read back; run \`bezel session repair\` with the session's id`,
+      message:
+        `${path}: line ${line} is damaged, so ${what} cannot be read back; run \`bezel session repair\` with the session's id`,
       path
     })
   }
@@ -421,7 +432,10 @@ export class JsonlSession {
 }
 
 /** Rows that are live now, where newer ones override those of the index. */
-const live = <Row extends TaskRow>(indexed: ReadonlyArray<Row>, newer: ReadonlyMap<string, Row>): ReadonlyArray<Row> => {
+const live = <Row extends TaskRow>(
+  indexed: ReadonlyArray<Row>,
+  newer: ReadonlyMap<string, Row>
+): ReadonlyArray<Row> => {
   const rows = indexed.filter((row) => !newer.has(row.id))
   for (const row of newer.values()) if (row.live) rows.push(row)
   return rows.sort((left, right) => left.ordinal - right.ordinal)

@@ -111,7 +111,9 @@ export class JsonlWriter {
       const number = numberOf(id)
       // Ids and ordinals grow, so most are above all that were there before.
       const isNew = ordinal > this.#maxOrdinal && number !== null && number > position.mark
-      if (!twice && (isNew || !(tail.entries.has(id) || tail.ordinals.has(ordinal) || index.hasEntry(id, ordinal)))) continue
+      if (!twice && (isNew || !(tail.entries.has(id) || tail.ordinals.has(ordinal) || index.hasEntry(id, ordinal)))) {
+        continue
+      }
       throw refused(
         this.session.folder,
         `this commit was not stored: entry ${id} (ordinal ${ordinal}) exists, and entries never change`
@@ -180,7 +182,9 @@ export class JsonlWriter {
     const add = (record: Exclude<RecordLine, DocumentLine>, text: string): void => {
       lines.push({ take: (place) => tail.add(record, place, sequence), ...buffer.add(text) })
     }
-    for (const conversation of batch.conversations) add({ conversation }, `{"conversation":${JSON.stringify(conversation)}}`)
+    for (const conversation of batch.conversations) {
+      add({ conversation }, `{"conversation":${JSON.stringify(conversation)}}`)
+    }
     for (const entry of batch.entries) add({ entry }, `{"entry":${JSON.stringify(entry)}}`)
     for (const task of batch.tasks) add({ task }, `{"task":${JSON.stringify(task)}}`)
     for (const input of batch.inputs) add({ input }, `{"input":${JSON.stringify(input)}}`)

@@ -22,8 +22,7 @@ import type { WriterOptions } from "./jsonl-writer.ts"
 import { jsonlFormat } from "./migrate-jsonl.ts"
 import type { JsonlFormat } from "./migrate-jsonl.ts"
 import { notFound } from "./records.ts"
-import { StorageError } from "./storage.ts"
-import type { Storage, StorageReader } from "./storage.ts"
+import type { Storage, StorageError, StorageReader } from "./storage.ts"
 
 export interface JsonlOptions {
   /** Every commit is on the disk before it is acknowledged. Default false: it survives the process, not the machine. */
@@ -131,7 +130,11 @@ export const openJsonlReader = (
     const state = yield* Effect.acquireRelease(
       attempt(folder, () => {
         if (!fs.existsSync(folder)) throw notFound(folder, `there is no session in ${folder}`)
-        return new ReaderState(folder, (options.format ?? jsonlFormat).version, (message) => void messages.push(message))
+        return new ReaderState(
+          folder,
+          (options.format ?? jsonlFormat).version,
+          (message) => void messages.push(message)
+        )
       }),
       (state) => attempt(folder, () => state.session.close()).pipe(Effect.ignore)
     )

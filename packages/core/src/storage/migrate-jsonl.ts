@@ -7,7 +7,16 @@ import * as nodePath from "node:path"
 import type { JsonValue } from "../json/index.ts"
 import type { Migration, StoredSort } from "./database.ts"
 import { privateFolder } from "./database.ts"
-import { damagedError, groupText, header, jsonlVersion, newerVersion, parseHeader, ScanState, scanSegment } from "./jsonl-format.ts"
+import {
+  damagedError,
+  groupText,
+  header,
+  jsonlVersion,
+  newerVersion,
+  parseHeader,
+  scanSegment,
+  ScanState
+} from "./jsonl-format.ts"
 import type { DocumentLine, Group, RecordLine } from "./jsonl-format.ts"
 import { Segments } from "./jsonl-segments.ts"
 import { freeName, migrated, stepsFrom } from "./migrate.ts"

@@ -38,7 +38,8 @@ export const stepsFrom = (
     if (step === undefined) {
       throw new StorageError({
         kind: "older_version",
-        message: `${path}: this file has format ${version}, which this Bezel cannot bring to format ${target} any more; open it once with a Bezel in between`,
+        message:
+          `${path}: this file has format ${version}, which this Bezel cannot bring to format ${target} any more; open it once with a Bezel in between`,
         path
       })
     }
@@ -118,7 +119,9 @@ class SqliteMigration {
   /** A change that cannot be taken over takes those that build on it along, up to the next base. */
   documents(): void {
     const broken = new Set<string>()
-    const rows = this.database.all("SELECT rowid AS id, document, base FROM document_states ORDER BY document, sequence")
+    const rows = this.database.all(
+      "SELECT rowid AS id, document, base FROM document_states ORDER BY document, sequence"
+    )
     for (const { base, document, id } of rows) {
       const rowid = Number(id)
       const name = String(document)

@@ -6,7 +6,16 @@
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
 import { privateFolder } from "./database.ts"
-import { damageMessage, groupText, header, jsonlVersion, newerVersion, parseHeader, ScanState, scanSegment } from "./jsonl-format.ts"
+import {
+  damageMessage,
+  groupText,
+  header,
+  jsonlVersion,
+  newerVersion,
+  parseHeader,
+  scanSegment,
+  ScanState
+} from "./jsonl-format.ts"
 import type { Group } from "./jsonl-format.ts"
 import { JsonlIndex } from "./jsonl-index.ts"
 import { checkpointOf, openIndex, prepareWriter, readWhole } from "./jsonl-open.ts"
@@ -95,7 +104,12 @@ export const rewriteJsonl = (folder: string, findings: Findings, closing: Batch 
   }
   segments.close()
   if (closing !== null) {
-    const options = { fsync: true, segmentBytes: Number.MAX_SAFE_INTEGER, maxBytes: Number.MAX_SAFE_INTEGER, checkpointEvery: 2_000 }
+    const options = {
+      fsync: true,
+      segmentBytes: Number.MAX_SAFE_INTEGER,
+      maxBytes: Number.MAX_SAFE_INTEGER,
+      checkpointEvery: 2_000
+    }
     const writer = prepareWriter(successor, options, { version, migrations: [] }, () => {})
     try {
       writer.commit(closing)

@@ -90,7 +90,11 @@ class Salvage {
   }
 
   /** Rows from one end of a table until one cannot be read. */
-  #walk(table: Table, order: "ASC" | "DESC", until: number | null): { readonly rows: Array<Row>; readonly whole: boolean } {
+  #walk(
+    table: Table,
+    order: "ASC" | "DESC",
+    until: number | null
+  ): { readonly rows: Array<Row>; readonly whole: boolean } {
     const rows: Array<Row> = []
     const compare = order === "ASC" ? ">" : "<"
     let last: number | null = null
@@ -120,16 +124,19 @@ class Salvage {
       this.lost = true
       if (table.name === "document_states") this.#cut = rows.length
       const backward = this.#walk(table, "DESC", rows.length === 0 ? null : Number(rows.at(-1)?.rowid_))
-      rows.push(...backward.rows.reverse())
+      rows.push(...backward.rows.toReversed())
       this.#fault(`table ${table.name} is damaged; ${rows.length} of its rows can be read`)
     }
-    this.rows.set(table.name, rows.filter((row) => {
-      if (table.json === null || parses(row[table.json])) return true
-      const id = Number(row.rowid_)
-      this.#fault(`${table.what} ${text(table.name === "commits" ? row.sequence : row.id)} cannot be read back`)
-      this.aside.push({ table: table.name, id, value: text(row[table.json]), why: "it is no JSON" })
-      return false
-    }))
+    this.rows.set(
+      table.name,
+      rows.filter((row) => {
+        if (table.json === null || parses(row[table.json])) return true
+        const id = Number(row.rowid_)
+        this.#fault(`${table.what} ${text(table.name === "commits" ? row.sequence : row.id)} cannot be read back`)
+        this.aside.push({ table: table.name, id, value: text(row[table.json]), why: "it is no JSON" })
+        return false
+      })
+    )
   }
 
   /** Values of documents; takes out changes that no longer have what they build on. */
@@ -140,14 +147,18 @@ class Salvage {
     const rows = this.rows.get("document_states") ?? []
     for (const [position, row] of rows.entries()) {
       // Behind rows that cannot be read, any document may lack a change.
-      if (position === this.#cut) for (const document of values.keys()) broken.add(document)
+      if (position === this.#cut) { for (const document of values.keys()) broken.add(document) }
       const document = text(row.document)
       const isBase = row.base === 1
       const known = values.get(document)
       try {
         const value = JSON.parse(text(row.value))
-        if (!isBase && (known === undefined || broken.has(document))) throw new Error("it builds on a change that is gone")
-        const next = isBase ? value : replay(known?.value ?? null, value as ReadonlyArray<Operation>, this.database.path, document)
+        if (!isBase && (known === undefined || broken.has(document))) {
+          throw new Error("it builds on a change that is gone")
+        }
+        const next = isBase
+          ? value
+          : replay(known?.value ?? null, value as ReadonlyArray<Operation>, this.database.path, document)
         if (isBase) broken.delete(document)
         values.set(document, { value: next, upTo: Number(row.sequence) })
         kept.push(row)
@@ -158,7 +169,7 @@ class Salvage {
         this.aside.push({ table: "document_states", id: Number(row.rowid_), value: text(row.value), why })
       }
     }
-    if (this.#cut === rows.length) for (const document of values.keys()) broken.add(document)
+    if (this.#cut === rows.length) { for (const document of values.keys()) broken.add(document) }
     this.rows.set("document_states", kept)
     return [...values].map(([document, { upTo, value }]) => ({
       document: nameOf(document),
@@ -256,11 +267,14 @@ const fill = (target: Database, salvage: Salvage, findings: Findings): void => {
       const columns = target.all(`PRAGMA table_info(${name})`).map((row) => text(row.name))
       const sql = `INSERT OR IGNORE INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`
       for (const row of salvage.rows.get(name) ?? []) {
-        target.run(sql, ...columns.map((column) => {
-          const value = row[column]
-          if (typeof value === "number" || typeof value === "string") return value
-          return column in row ? null : 0
-        }))
+        target.run(
+          sql,
+          ...columns.map((column) => {
+            const value = row[column]
+            if (typeof value === "number" || typeof value === "string") return value
+            return column in row ? null : 0
+          })
+        )
       }
     }
     // A document that lost its own row is found by its states.
@@ -295,7 +309,11 @@ export const rewriteSqlite = (path: string, findings: Findings, closing: Batch |
     const salvage = new Salvage(source)
     const found = findingsOf(salvage)
     if (found.sequence < findings.sequence) {
-      throw new StorageError({ kind: "io", message: `${path}: the file changed while it was repaired; try again`, path })
+      throw new StorageError({
+        kind: "io",
+        message: `${path}: the file changed while it was repaired; try again`,
+        path
+      })
     }
     fill(target, salvage, findings)
     if (closing !== null) new SessionWriter(target).commit(closing)
@@ -312,4 +330,3 @@ export const rewriteSqlite = (path: string, findings: Findings, closing: Batch |
   fs.renameSync(next, path)
   return kept
 }
-

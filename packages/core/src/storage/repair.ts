@@ -45,7 +45,9 @@ export interface Findings {
   readonly tasks: ReadonlyArray<TaskRecord>
   readonly inputs: ReadonlyArray<InputRecord>
   /** Documents, and what is known of each; `upTo` names the last commit of which it is known, if that is not the newest. */
-  readonly documents: ReadonlyArray<{ readonly document: string; readonly value: JsonValue; readonly upTo: number | null }>
+  readonly documents: ReadonlyArray<
+    { readonly document: string; readonly value: JsonValue; readonly upTo: number | null }
+  >
 }
 
 export interface RepairReport {
@@ -105,13 +107,21 @@ const plural = (count: number, what: string): string => `${count} ${what}${count
 
 const stepsOf = (findings: Findings): ReadonlyArray<string> => {
   if (findings.faults.length === 0) return []
-  if (findings.unreadable) return ["can do nothing: nothing can be read; restore the file from a backup, or remove the session"]
+  if (findings.unreadable) {
+    return ["can do nothing: nothing can be read; restore the file from a backup, or remove the session"]
+  }
   const { documents, inputs, setAside, tasks } = findings
-  const steps = [`keeps ${plural(findings.entries, "entry").replace("entrys", "entries")} that are whole, up to commit ${findings.sequence}`]
+  const steps = [
+    `keeps ${
+      plural(findings.entries, "entry").replace("entrys", "entries")
+    } that are whole, up to commit ${findings.sequence}`
+  ]
   if (setAside > 0) steps.push(`sets ${plural(setAside, "damaged record")} aside`)
   if (!hasLoss(findings)) return steps
   for (const { first, last } of findings.losses) {
-    if (first <= last) steps.push(`marks where ${first === last ? `commit ${first} was` : `commits ${first}–${last} were`}`)
+    if (first <= last) {
+      steps.push(`marks where ${first === last ? `commit ${first} was` : `commits ${first}–${last} were`}`)
+    }
   }
   for (const { document, upTo } of documents) {
     if (upTo !== null) steps.push(`puts document "${document}" back to what it was at commit ${upTo}`)
@@ -171,7 +181,9 @@ export const repairSession: (
       const findings = inspect(folder)
       const steps = stepsOf(findings)
       const report = { format, findings, steps, kept: null }
-      if (format === null || findings.faults.length === 0 || findings.unreadable || options.dryRun === true) return report
+      if (format === null || findings.faults.length === 0 || findings.unreadable || options.dryRun === true) {
+        return report
+      }
       const closing = hasLoss(findings) ? closingBatch(findings, steps, options.at) : null
       const stamp = new Date(options.at).toISOString().replace(/[-:]|\.\d+/g, "")
       const paths = sessionPaths(folder)

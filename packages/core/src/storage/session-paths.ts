@@ -30,5 +30,6 @@ export const sessionsFolder = (directory: string): string => nodePath.join(direc
 export const sessionsIn = (directory: string): ReadonlyArray<string> => {
   const folder = sessionsFolder(directory)
   if (!fs.existsSync(folder)) return []
-  return fs.readdirSync(folder).filter((name) => isSessionID(name) && formatIn(nodePath.join(folder, name)) !== null).sort()
+  return fs.readdirSync(folder).filter((name) => isSessionID(name) && formatIn(nodePath.join(folder, name)) !== null)
+    .sort()
 }

@@ -75,12 +75,15 @@ const makeFiles = (options: SessionStorageOptions): Effect.Effect<SessionFiles, 
           formatIn(folder))) === "jsonl"
         ? openJsonlReader(paths.jsonl)
         : openSqliteReader(paths.sqlite)
-      return yield* Effect.catch(open, (error) =>
-        error.kind !== "older_version" ? Effect.fail(error) : Effect.scoped(write(sessionID)).pipe(
-          // Whoever has it open now is the older Bezel.
-          Effect.catchTag("SessionInUse", () => Effect.fail(error)),
-          Effect.andThen(open)
-        ))
+      return yield* Effect.catch(
+        open,
+        (error) =>
+          error.kind !== "older_version" ? Effect.fail(error) : Effect.scoped(write(sessionID)).pipe(
+            // Whoever has it open now is the older Bezel.
+            Effect.catchTag("SessionInUse", () => Effect.fail(error)),
+            Effect.andThen(open)
+          )
+      )
     })
 
     const remove: SessionFiles["remove"] = Effect.fn("SessionStorage.remove")(function*(sessionID) {
