@@ -6,6 +6,7 @@ import {
   openJsonlReader,
   openSqlite,
   openSqliteReader,
+  SessionStorage,
   sqliteFormat,
   type StoredSort
 } from "@bezel/core/storage"
@@ -15,6 +16,7 @@ import * as fs from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { batch, entry, input, task } from "./batches.ts"
 import { changeLine, databaseIn, journalIn, segmentIn, sessionFolder } from "./damage.ts"
+import { writeVersion1 } from "./session-v1.ts"
 
 const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) =>
   Effect.scoped(Effect.flatMap(sessionFolder, body))
@@ -146,6 +148,62 @@ describe("a session of an older format, in SQLite", () => {
         expect(tooOld.message).toContain(
           `format ${now.sqlite}, which this Bezel cannot bring to format ${now.sqlite + 2} any more`
         )
+      })
+    ))
+})
+
+describe("a session of version 1, in SQLite", () => {
+  it.effect("is migrated with all that is in it, and goes on; one damaged row is set aside", () =>
+    withFolder((folder) =>
+      Effect.gen(function*() {
+        writeVersion1(databaseIn(folder))
+        const damaged = new DatabaseSync(databaseIn(folder))
+        damaged.exec("UPDATE inputs SET record = substr(record, 1, 20)")
+        damaged.close()
+        const reader = yield* Effect.flip(Effect.scoped(openSqliteReader(databaseIn(folder))))
+        expect(reader.kind).toBe("older_version")
+        yield* Effect.scoped(Effect.gen(function*() {
+          const storage = yield* openSqlite(databaseIn(folder))
+          expect([yield* storage.sequence, yield* storage.nextID]).toEqual([2, 5])
+          expect(yield* storage.entry("e1")).toEqual(entry(1, { data: "one" }))
+          expect((yield* storage.entry("first"))?.ordinal).toBe(2)
+          expect((yield* storage.entries({ conversation: "c1" })).map((item) => item.id)).toEqual(["e1", "first"])
+          expect(yield* storage.document("d")).toEqual({ n: 2 })
+          expect(yield* storage.liveTasks).toEqual([task(3)])
+          expect(yield* storage.liveInputs).toEqual([])
+          expect(yield* storage.history(0, 5)).toEqual([{ sequence: 1, at: 11, events: ["a"] }])
+          expect((yield* Effect.flip(storage.commit(batch({ entries: [entry(9, { id: "first" })] })))).message).toMatch(
+            /first/
+          )
+          expect(yield* storage.commit(batch({ entries: [entry(5)], events: ["b"], nextID: 6 }))).toBe(3)
+        }))
+        yield* Effect.scoped(Effect.gen(function*() {
+          const storage = yield* openSqlite(databaseIn(folder))
+          expect([yield* storage.sequence, yield* storage.nextID]).toEqual([3, 6])
+        }))
+        expect(fs.readdirSync(folder).filter((name) => name.includes(".v"))).toEqual(["session.db.v1"])
+      })
+    ))
+
+  it.effect("is brought up to date for whoever only reads it, unless it is open elsewhere", () =>
+    withFolder((folder) =>
+      Effect.gen(function*() {
+        const session = `${folder}/sessions/ses_1`
+        fs.mkdirSync(session, { recursive: true })
+        writeVersion1(databaseIn(session))
+        yield* Effect.scoped(Effect.gen(function*() {
+          const files = yield* SessionStorage
+          const lease = new DatabaseSync(`${session}/lease.db`)
+          lease.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE")
+          fs.writeFileSync(
+            `${session}/lease.json`,
+            JSON.stringify({ pid: process.pid, startedAt: "", command: "bezel" })
+          )
+          expect((yield* Effect.flip(files.read("ses_1"))).kind).toBe("older_version")
+          lease.close()
+          expect((yield* (yield* files.read("ses_1")).entry("e1"))?.data).toBe("one")
+          expect(fs.existsSync(`${databaseIn(session)}.v1`)).toBe(true)
+        })).pipe(Effect.provide(SessionStorage.layer({ directory: folder })))
       })
     ))
 })

@@ -55,7 +55,7 @@ describe("a session's file", () => {
           const error = yield* Effect.flip(Effect.scoped(opened))
           expect(error.kind).toBe("newer_version")
           expect(error.message).toMatch(
-            /session\.db: this file has format 7, and this Bezel reads up to 1; upgrade Bezel/
+            /session\.db: this file has format 7, and this Bezel reads up to 2; upgrade Bezel/
           )
         }
       })

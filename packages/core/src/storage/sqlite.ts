@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { JsonValue, Operation } from "../json/index.ts"
 import { attempt, Database, ensureFormat, isTaken, storageError } from "./database.ts"
-import type { Durability, Format, FormatOptions } from "./database.ts"
+import type { Durability, Format, FormatOptions, Migration } from "./database.ts"
 import { migrateSqlite, migrationMessage } from "./migrate.ts"
 import type { MigrationReport } from "./migrate.ts"
 import { decodeStored, documentWrites, isLiveInput, isLiveTask, notFound, refused, replay } from "./records.ts"
@@ -30,10 +30,34 @@ import type {
   TaskRecord
 } from "./storage.ts"
 
+/**
+ * Version 1 had no ids in `commits`: the row of `state` was written by every commit, and told the newest one. Nor had it an
+ * index of those ids alone that do not say where their entry is.
+ */
+const fromVersion1: Migration = {
+  from: 1,
+  schema: `
+    CREATE TABLE commits_2 (sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, events TEXT NOT NULL, next_id INTEGER NOT NULL DEFAULT 1);
+    INSERT INTO commits_2 (sequence, at, events) SELECT sequence, at, events FROM commits;
+    DROP TABLE commits;
+    ALTER TABLE commits_2 RENAME TO commits;
+    DROP INDEX IF EXISTS entries_conversation;
+    CREATE UNIQUE INDEX IF NOT EXISTS entries_id ON entries (id) WHERE id <> 'e' || ordinal;
+    -- Whatever the row of state says: no id is given twice.
+    UPDATE state SET sequence = max(sequence, coalesce((SELECT max(sequence) FROM commits), 0)), next_id = max(
+      next_id,
+      coalesce((SELECT max(ordinal) FROM entries), 0) + 1,
+      coalesce((SELECT max(ordinal) FROM tasks), 0) + 1,
+      coalesce((SELECT max(ordinal) FROM inputs), 0) + 1
+    );
+  `
+}
+
 /** "BzlS" */
 export const sqliteFormat: Format = {
   applicationID: 0x427a6c53,
-  version: 1,
+  version: 2,
+  migrations: [fromVersion1],
   schema: `
     CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), sequence INTEGER NOT NULL, next_id INTEGER NOT NULL);
     INSERT INTO state VALUES (1, 0, 1);
