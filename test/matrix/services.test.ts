@@ -5,6 +5,7 @@ import { chained } from "./chained.ts"
 import { overLoopback, overPort, overUnixSocket, overWebSocket } from "./harness.ts"
 import { keyed, sessions } from "./instances.ts"
 import { interactions } from "./interactions.ts"
+import { references } from "./references.ts"
 import { events, state } from "./state.ts"
 
 for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort]) {
@@ -14,6 +15,7 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
     describe("events", () => events(transport))
     describe("sessions", () => sessions(transport))
     describe("keyed instances", () => keyed(transport))
+    describe("references", () => references(transport))
     describe("interactions", () => interactions(transport))
     describe("chained hosts", () => chained(transport))
   })

@@ -13,7 +13,8 @@ import { eventFeed, isStateCell, jsonCodec, ServiceError, wireOperations } from 
 import type { Instance, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { Outbox, unlimited } from "./outbox.ts"
 import type { OutboxLimits } from "./outbox.ts"
-import { notAttached, unknownService } from "./refusals.ts"
+import { References } from "./references.ts"
+import { notAttached, staleReference, unknownService } from "./refusals.ts"
 import { waiting, waitingDelta } from "./waiting.ts"
 import type { EncodedItem } from "./waiting.ts"
 import type { Item, Watch } from "./wire.ts"
@@ -23,6 +24,7 @@ export interface Address {
   readonly key?: string
   readonly generation?: number
   readonly session?: string
+  readonly reference?: number
 }
 
 /** A live subscription: looks again whenever the directory or the selection has changed. */
@@ -38,13 +40,18 @@ export class ClientView {
   private readonly limits: OutboxLimits
   private readonly follows = new Set<Follow>()
   private readonly interactions = new Outbox(unlimited, null)
+  readonly references = new References()
   private readonly unwatch: () => void
   private selected: string | null = null
 
-  constructor(directory: ServiceDirectoryShape, limits: OutboxLimits) {
+  /** `run` takes what is to be done for owners of references that end by themselves. */
+  constructor(directory: ServiceDirectoryShape, limits: OutboxLimits, run: (effect: Effect.Effect<void>) => void) {
     this.directory = directory
     this.limits = limits
-    this.unwatch = directory.watch(() => this.refresh(false))
+    this.unwatch = directory.watch(() => {
+      if (this.references.size > 0) run(this.references.sweep())
+      this.refresh(false)
+    })
   }
 
   /** The session that the client shows. */
@@ -62,6 +69,15 @@ export class ClientView {
     this.refresh(true)
   }
 
+  /** Ends a reference, or the wish for one, and its subscriptions. */
+  release(reference: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const released = this.references.release(reference)
+      this.refresh(false)
+      return released
+    })
+  }
+
   interaction(item: Item): void {
     this.interactions.push(waiting(item))
   }
@@ -69,6 +85,7 @@ export class ClientView {
   /** The instance that an address means for this client, or why there is none. */
   resolve(address: Address): Instance | ServiceError {
     if (address.session !== undefined && address.session !== this.selected) return notAttached(address.session)
+    if (address.reference !== undefined) return this.referenced(address.reference, address.service)
     const declared = this.directory.declared(address.service)
     if (declared === undefined) return unknownService(address.service)
     const instance = this.directory.lookup({
@@ -89,6 +106,12 @@ export class ClientView {
         ? `Service "${address.service}" belongs to a session, and none is selected.`
         : `Nobody provides service "${address.service}" at the moment.`
     })
+  }
+
+  private referenced(reference: number, service: string): Instance | ServiceError {
+    const instance = this.references.get(reference)
+    if (instance?.token.id !== service) return staleReference(service)
+    return instance.session === null || instance.session === this.selected ? instance : notAttached(instance.session)
   }
 
   watch(watch: Watch): Stream.Stream<EncodedItem> {
@@ -112,10 +135,12 @@ export class ClientView {
     )
   }
 
-  close(): void {
+  /** Gives back what is to be done for the owners of references. */
+  close(): Effect.Effect<void> {
     this.unwatch()
     for (const follow of this.follows) follow.end()
     this.follows.clear()
+    return this.references.clear()
   }
 
   private refresh(again: boolean): void {

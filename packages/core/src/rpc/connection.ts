@@ -155,7 +155,8 @@ class ClientConnection implements ConnectionShape {
       session: () => this.session.value,
       shows: (session) => session === this.session.value || session === this.pending,
       fork,
-      idleMillis: Duration.toMillis(options.idle ?? 30_000)
+      idleMillis: Duration.toMillis(options.idle ?? 30_000),
+      missing: disconnected
     }
     this.asking = new Asking(fork, () => this.link)
     this.interactions = { handle: (interaction, handler) => this.asking.handle(interaction, handler) }

@@ -11,6 +11,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
 import type * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as RpcServer from "effect/rpc/RpcServer"
@@ -22,20 +23,22 @@ import {
   ClientIdentity,
   explain,
   InteractionBroker,
+  isReference,
+  issuedOf,
   issueOf,
   jsonCodec,
   refusal,
   ServiceDirectory,
   ServiceError
 } from "../service/index.ts"
-import type { ClientSeat, Instance, ServiceDirectoryShape } from "../service/index.ts"
+import type { ClientSeat, Instance, MethodContract, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { ClientView } from "./client-view.ts"
 import { notAttached, otherProtocol, overloaded, unknownMember, unknownService } from "./refusals.ts"
 import { serverProtocol } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import type { EncodedItem } from "./waiting.ts"
 import { decodeCall, decodeControl, decodeWatch, protocolVersion, ServiceGroup, toWireError } from "./wire.ts"
-import type { Control, Hello, PluginVersion, Watch, WireError } from "./wire.ts"
+import type { Call, Control, Hello, PluginVersion, Watch, WireError } from "./wire.ts"
 
 export interface EndpointOptions {
   /**
@@ -53,6 +56,8 @@ export interface EndpointOptions {
   readonly queueCharacters?: number
   /** Calls that one client may have in flight; more answer `overloaded`. 1,000 if left out. */
   readonly callLimit?: number
+  /** References that one client may hold; more answer `overloaded`. 1,000 if left out. */
+  readonly referenceLimit?: number
   /** Subscriptions that one client may have open; more answer `overloaded`. 1,000 if left out. */
   readonly subscriptionLimit?: number
 }
@@ -92,6 +97,10 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
                 return served.leave
               })
           )
+          const run = yield* FiberSet.makeRuntime<never>()
+          connection.run = (effect) => {
+            run(effect)
+          }
           connection.seat = yield* broker.connect({
             id: connection.identity.id,
             offer: (offer) => connection.view.interaction({ type: "offer", ...offer }),
@@ -122,6 +131,8 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
 class ServedConnection {
   identity: ClientIdentity
   seat: ClientSeat | undefined
+  /** Runs something for the length of the connection. */
+  run: (effect: Effect.Effect<void>) => void = () => {}
   readonly view: ClientView
   private readonly directory: ServiceDirectoryShape
   private readonly options: EndpointOptions
@@ -135,15 +146,15 @@ class ServedConnection {
     this.view = new ClientView(directory, {
       items: options.queueLimit ?? 1_024,
       characters: options.queueCharacters ?? 4 * 1_048_576
-    })
+    }, (effect) => this.run(effect))
   }
 
   get leave(): Effect.Effect<void> {
     const session = this.view.session
-    this.view.close()
+    const released = this.view.close()
     return session === null || this.options.detach === undefined
-      ? Effect.void
-      : this.options.detach(session, this.identity)
+      ? released
+      : Effect.andThen(released, this.options.detach(session, this.identity))
   }
 
   // ------------------------------------------------------------------------------------------------------------- calls
@@ -171,10 +182,17 @@ class ServedConnection {
     }
     const limit = this.options.callLimit ?? 1_000
     if (this.inFlight >= limit) return Effect.fail(toWireError(overloaded(`${limit} calls in flight`)))
+    const { success } = method
+    const reserved = isReference(success) ? this.reserve(name, call) : undefined
+    if (reserved instanceof ServiceError) return Effect.fail(toWireError(reserved))
     this.inFlight++
     return whileOpen(invoke(found, call.member, payload.value), found.closed).pipe(
       Effect.exit,
-      Effect.flatMap((exit) => this.answer(name, method, exit)),
+      Effect.flatMap((exit) =>
+        Exit.isSuccess(exit) && isReference(success) && reserved !== undefined
+          ? this.issue(name, success["~reference"], exit.value, reserved, found)
+          : this.answer(name, method, exit)
+      ),
       Effect.withSpan(`rpc.server ${name}`, {
         kind: "server",
         root: call.trace === undefined,
@@ -183,17 +201,54 @@ class ServedConnection {
       Effect.provideService(ClientIdentity, this.identity),
       Effect.ensuring(Effect.sync(() => {
         this.inFlight--
+        if (reserved !== undefined) this.view.references.settle(reserved)
       }))
     )
   }
 
+  /** The number for the reference that a call will return, before anything runs. */
+  private reserve(name: string, call: Call): number | ServiceError {
+    const limit = this.options.referenceLimit ?? 1_000
+    if (this.view.references.size >= limit) return overloaded(`${limit} references`)
+    if (call.hold !== undefined && this.view.references.reserve(call.hold)) return call.hold
+    return new ServiceError({
+      code: "invalid_arguments",
+      message: `${name} returns a reference; its call must give it a number that is free.`
+    })
+  }
+
+  private issue(
+    name: string,
+    token: RemoteService.Any,
+    value: unknown,
+    reference: number,
+    parent: Instance
+  ): Effect.Effect<JsonValue, WireError> {
+    const issued = issuedOf(value)
+    if (issued?.token.id !== token.id) {
+      const message = `The result of ${name} is no reference to "${token.id}" (from RemoteReference.make).`
+      return Effect.andThen(
+        Effect.logError(message),
+        Effect.fail(toWireError(new ServiceError({ code: "invalid_result", message })))
+      )
+    }
+    const instance = this.view.references.hold(reference, issued, parent)
+    if (instance === null) return Effect.succeed({ reference })
+    // Nobody waits for a completion once the reference is gone for another reason.
+    this.run(
+      Effect.raceFirst(Effect.andThen(issued.completed.await, Effect.sleep(issued.graceMillis)), instance.closed.await)
+        .pipe(Effect.andThen(this.view.release(reference)))
+    )
+    return Effect.succeed({ reference })
+  }
+
   private answer(
     name: string,
-    method: { readonly success?: Parameters<typeof jsonCodec>[0]; readonly error?: Parameters<typeof jsonCodec>[0] },
+    method: MethodContract,
     exit: Exit.Exit<unknown, unknown>
   ): Effect.Effect<JsonValue, WireError> {
     if (Exit.isSuccess(exit)) {
-      if (method.success === undefined) return Effect.succeed(null)
+      if (method.success === undefined || isReference(method.success)) return Effect.succeed(null)
       const encoded = jsonCodec(method.success).encode(exit.value)
       if (Exit.isSuccess(encoded)) return Effect.succeed(encoded.value)
       return Effect.logError(`The result of ${name} is not what its contract says: ${explain(encoded)}.`).pipe(
@@ -236,12 +291,20 @@ class ServedConnection {
     if (watch.type === "interactions") return undefined
     const limit = this.options.subscriptionLimit ?? 1_000
     if (this.view.subscriptions >= limit) return overloaded(`${limit} subscriptions`)
-    const declared = this.directory.declared(watch.service)
-    if (declared === undefined) return unknownService(watch.service)
-    if (watch.type === "events" && !Object.hasOwn(declared.token.contract.events ?? {}, watch.member)) {
+    const token = this.tokenOf(watch)
+    if (token instanceof ServiceError) return token
+    if (watch.type === "events" && !Object.hasOwn(token.contract.events ?? {}, watch.member)) {
       return unknownMember(watch, "event source")
     }
     return undefined
+  }
+
+  private tokenOf(watch: Exclude<Watch, { readonly type: "interactions" }>): RemoteService.Any | ServiceError {
+    if (watch.type !== "instances" && watch.reference !== undefined) {
+      const found = this.view.resolve(watch)
+      return found instanceof ServiceError ? found : found.token
+    }
+    return this.directory.declared(watch.service)?.token ?? unknownService(watch.service)
   }
 
   // ------------------------------------------------------------------------------------------------------------ control
@@ -264,6 +327,8 @@ class ServedConnection {
         return this.greet(control)
       case "catalogue":
         return Effect.succeed(this.directory.catalogue())
+      case "release":
+        return Effect.as(this.view.release(control.reference), null)
       case "handles":
         return Effect.as(this.seat?.handles(control.interactions) ?? Effect.void, null)
       case "answer":

@@ -8,13 +8,15 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Scope from "effect/Scope"
+import * as Latch from "effect/Latch"
+import * as Scope from "effect/Scope"
 import type { JsonValue } from "../json/index.ts"
 import {
   carrierOf,
   currentCarrier,
   eventsOver,
   Feed,
+  isReference,
   issueOf,
   jsonCodec,
   refusal,
@@ -24,9 +26,11 @@ import {
 import type { AnyCodec, Delivery, MethodContract, RemoteService, SpanCarrier } from "../service/index.ts"
 import { Demand } from "./demand.ts"
 import type { Fork } from "./demand.ts"
-import { disconnected, toServiceError } from "./link.ts"
+import { toServiceError } from "./link.ts"
 import type { Link } from "./link.ts"
+import { staleReference } from "./refusals.ts"
 import { ReplicaCell } from "./replica.ts"
+import { decoding, Held } from "./wire.ts"
 import type { Item, WireError } from "./wire.ts"
 
 /** What a facade needs of its connection. */
@@ -40,6 +44,8 @@ export interface Host {
   readonly shows: (session: string) => boolean
   readonly fork: Fork
   readonly idleMillis: number
+  /** What a call is told while there is no link. */
+  readonly missing: () => ServiceError
 }
 
 /** Which instance a facade is of. */
@@ -47,7 +53,10 @@ export interface FacadeAddress {
   readonly service: string
   readonly key?: string
   readonly generation?: number
+  readonly reference?: number
 }
+
+const decodeHeld = decoding(Held, "invalid_result", "The host sent a malformed reference")
 
 /** How long to wait before asking again for what the host refused. */
 const retryMillis = 1_000
@@ -66,7 +75,8 @@ export class FacadeEntry {
   private hydrated = Deferred.makeUnsafe<void, ServiceError>()
   private hydration: SpanCarrier | null = null
 
-  constructor(token: RemoteService.Any, address: FacadeAddress, host: Host) {
+  /** `more` are members that this kind of facade has beside those of its token. */
+  constructor(token: RemoteService.Any, address: FacadeAddress, host: Host, more: object = {}) {
     this.host = host
     this.address = address
     this.demand = new Demand(host.fork, this.follow, () => this.lose(), host.idleMillis).acquire
@@ -75,6 +85,7 @@ export class FacadeEntry {
       Object.entries(state ?? {}).map(([name, schema]) => [name, new ReplicaCell(schema, this.demand)])
     )
     this.facade = Object.freeze({
+      ...more,
       ready: this.ready,
       ...Object.fromEntries(this.cells),
       ...Object.fromEntries(Object.entries(events ?? {}).map(([name, schema]) => [name, this.source(name, schema)])),
@@ -109,20 +120,82 @@ export class FacadeEntry {
         return Effect.fail(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(encoded)))
       }
       const link = this.host.link()
-      if (link === null) return Effect.fail(disconnected())
+      if (link === null) return Effect.fail(this.host.missing())
       const session = this.host.session()
-      return Effect.flatMap(currentCarrier, (trace) =>
+      const hold = isReference(method.success) ? link.nextReference() : undefined
+      const sent = Effect.flatMap(currentCarrier, (trace) =>
         link.call({
           ...this.address,
           ...(session === null ? {} : { session }),
           member,
           payload: encoded.value,
+          ...(hold === undefined ? {} : { hold }),
           ...(trace === null ? {} : { trace })
-        })).pipe(
-          Effect.catch((error) => failedCall(name, method, error)),
-          Effect.flatMap((value) => succeededCall(name, method, value)),
+        }))
+      const answered = Effect.catch(sent, (error) => failedCall(name, method, error)).pipe(
+        Effect.flatMap((value) =>
+          isReference(method.success)
+            ? this.referenceTo(method.success["~reference"], link, value, hold)
+            : succeededCall(name, method.success, value)
+        )
+      )
+      return (hold === undefined
+        ? answered
+        // The answer may be on its way already: what it holds is given back.
+        : Effect.onInterrupt(answered, () => Effect.ignore(link.control({ type: "release", reference: hold })))).pipe(
           Effect.withSpan(`rpc.client ${name}`, { kind: "client" }, { captureStackTrace: false })
         )
+    })
+  }
+
+  /** Only the number that this call gave is its reference; it lives as long as the link it came over. */
+  private referenceTo(
+    token: RemoteService.Any,
+    link: Link,
+    value: unknown,
+    hold: number | undefined
+  ): Effect.Effect<object, ServiceError> {
+    const held = decodeHeld(value)
+    if (Exit.isFailure(held)) return Effect.failCause(held.cause)
+    if (held.value.reference !== hold) {
+      return Effect.fail(
+        new ServiceError({ code: "invalid_result", message: "The host answered with a reference that was not asked for." })
+      )
+    }
+    return Effect.sync(() => {
+      const demand = Scope.makeUnsafe()
+      const released = Latch.makeUnsafe(false)
+      const gone = () => released.isOpen() || link.isClosed()
+      const entry: FacadeEntry = new FacadeEntry(
+        token,
+        { service: token.id, reference: hold },
+        {
+          link: () => gone() ? null : link,
+          connected: Effect.suspend(() => gone() ? Effect.never : Effect.succeed(link)),
+          session: () => null,
+          shows: () => true,
+          fork: this.host.fork,
+          idleMillis: 0,
+          missing: () => staleReference(token.id)
+        },
+        {
+          release: Effect.suspend(() => {
+            if (released.isOpen()) return Effect.void
+            released.openUnsafe()
+            return Effect.ignore(link.control({ type: "release", reference: hold }))
+          })
+        }
+      )
+      // Held is wanted: its states are followed until it is given back or the link is gone.
+      if (entry.hasStates) {
+        this.host.fork(
+          Scope.provide(entry.demand, demand).pipe(
+            Effect.andThen(Effect.raceFirst(released.await, link.closed)),
+            Effect.andThen(Scope.close(demand, Exit.void))
+          )
+        )
+      }
+      return entry.facade
     })
   }
 
@@ -248,9 +321,13 @@ export class FacadeEntry {
 /** Deliveries that do not fit what came before: start again from a snapshot. */
 const gap = new ServiceError({ code: "invalid_result", message: "A delivery did not fit what came before it." })
 
-const succeededCall = (name: string, method: MethodContract, value: unknown): Effect.Effect<unknown, ServiceError> => {
-  if (method.success === undefined) return Effect.void
-  const decoded = jsonCodec(method.success).decode(value)
+const succeededCall = (
+  name: string,
+  success: AnyCodec | undefined,
+  value: unknown
+): Effect.Effect<unknown, ServiceError> => {
+  if (success === undefined) return Effect.void
+  const decoded = jsonCodec(success).decode(value)
   return Exit.isSuccess(decoded)
     ? Effect.succeed(decoded.value)
     : Effect.fail(refusal("invalid_result", `The result of ${name} does not fit`, issueOf(decoded)))

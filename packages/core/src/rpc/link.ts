@@ -19,6 +19,8 @@ import type { Call, Control, Item, Watch, WireError } from "./wire.ts"
 export interface Link {
   /** Fails with a declared error still encoded, or with one of the boundary. Interrupting it interrupts the handler. */
   readonly call: (call: Call) => Effect.Effect<unknown, WireError>
+  /** A number for a reference that is new on this link. */
+  readonly nextReference: () => number
   readonly control: (control: Control) => Effect.Effect<unknown, ServiceError>
   /**
    * Gives each item of a subscription to the handler, which returns at once: null, or the error that ends it. Completes
@@ -79,7 +81,9 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
         : { type: "service", code: "internal", message: "The host failed to answer." }
     }
 
+    let references = 0
     return {
+      nextReference: () => ++references,
       call: (call) => Effect.catchCause(client.call(call), (cause) => Effect.fail(classify(cause))),
       control: (control) =>
         Effect.catchCause(client.control(control), (cause) => Effect.fail(toServiceError(classify(cause)))),

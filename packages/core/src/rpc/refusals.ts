@@ -29,3 +29,9 @@ export const otherProtocol = (theirs: number): ServiceError =>
     message:
       `This host speaks version ${protocolVersion} of the protocol and the client version ${theirs}; update the older one.`
   })
+
+export const staleReference = (service: string): ServiceError =>
+  new ServiceError({
+    code: "stale_reference",
+    message: `This reference to "${service}" has ended, or is not of this connection; ask its service for a new one.`
+  })

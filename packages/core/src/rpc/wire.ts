@@ -31,13 +31,17 @@ const Address = {
   /** Only this generation of the key; its successor answers `stale_reference`. */
   generation: Schema.optionalKey(Schema.Int),
   /** A session that the connection is attached to; the selected one if left out. */
-  session: Schema.optionalKey(Schema.String)
+  session: Schema.optionalKey(Schema.String),
+  /** A reference that this connection holds, instead of an instance. */
+  reference: Schema.optionalKey(Schema.Int)
 }
 
 export const Call = Schema.Struct({
   ...Address,
   member: Schema.String,
   payload: JsonValue,
+  /** The number of the reference that the call returns, for methods that do; the caller counts. */
+  hold: Schema.optionalKey(Schema.Int),
   trace: Schema.optionalKey(SpanCarrier)
 })
 export type Call = typeof Call.Type
@@ -72,6 +76,8 @@ export const Control = Schema.Union([
   /** Attach to a session and show it; null detaches. */
   Schema.Struct({ type: Schema.Literal("select"), session: Schema.NullOr(Schema.String) }),
   Schema.Struct({ type: Schema.Literal("catalogue") }),
+  /** Gives back a reference, also one whose call is still open. */
+  Schema.Struct({ type: Schema.Literal("release"), reference: Schema.Int }),
   Schema.Struct({ type: Schema.Literal("handles"), interactions: Schema.Array(Schema.String) }),
   Schema.Struct({
     type: Schema.Literal("answer"),
@@ -93,6 +99,8 @@ export const Hello = Schema.Struct({
   manifest: Schema.optionalKey(Schema.Array(PluginVersion))
 })
 export type Hello = typeof Hello.Type
+/** The result of a method that returns a reference: the number that its call has given. */
+export const Held = Schema.Struct({ reference: Schema.Int })
 export const Catalogue = Schema.Array(Schema.String)
 
 const Operations = Schema.declare(

@@ -16,8 +16,14 @@ export type AnyCodec = Schema.ConstraintCodec<unknown, unknown>
 /** One method. `success` defaults to `Schema.Void`, `error` to `Schema.Never`; without `payload` it takes nothing. */
 export interface MethodContract {
   readonly payload?: AnyCodec
-  readonly success?: AnyCodec
+  /** A schema, or `RemoteReference.of(Token)` for a method that returns an object of a token of its own. */
+  readonly success?: AnyCodec | ReferenceContract<RemoteService.Any>
   readonly error?: AnyCodec
+}
+
+/** Says that a method returns a capability; made by `RemoteReference.of`. */
+export interface ReferenceContract<out S> {
+  readonly "~reference": S
 }
 
 export interface Contract {
@@ -58,7 +64,7 @@ export declare namespace RemoteService {
 }
 
 /** Names that a facade keeps for itself. */
-const reserved: ReadonlySet<string> = new Set(["ready", "then", "constructor", "__proto__"])
+const reserved: ReadonlySet<string> = new Set(["ready", "release", "then", "constructor", "__proto__"])
 
 const makeRemote =
   <const Id extends string>(id: Id) => <const C extends Contract>(contract: C): RemoteService<Id, C> => {
@@ -102,13 +108,19 @@ export const LocalService = {
 
 type Members<C, Kind extends string> = C extends { readonly [K in Kind]: infer M } ? M : {}
 type TypeOf<S> = S extends { readonly Type: infer A } ? A : never
-type SuccessOf<M> = M extends { readonly success: infer S } ? TypeOf<S> : void
+type SuccessOf<M> = M extends { readonly success: infer S } ?
+  S extends ReferenceContract<infer Token> ? Capability<Token> : TypeOf<S> :
+  void
+type RemoteSuccessOf<M> = M extends { readonly success: infer S } ?
+  S extends ReferenceContract<infer Token> ? Reference<Token> : TypeOf<S> :
+  void
 type ErrorOf<M> = M extends { readonly error: infer S } ? TypeOf<S> : never
 
-/** A method as a function; `E` is what the boundary adds to its own errors. */
-export type Method<M, E = never> = M extends { readonly payload: infer P } ?
-  (payload: TypeOf<P>) => Effect.Effect<SuccessOf<M>, ErrorOf<M> | E> :
-  () => Effect.Effect<SuccessOf<M>, ErrorOf<M> | E>
+/** A method as a function. */
+export type Method<M> = Call<M, SuccessOf<M>, ErrorOf<M>>
+
+type Call<M, A, E> = M extends { readonly payload: infer P } ? (payload: TypeOf<P>) => Effect.Effect<A, E> :
+  () => Effect.Effect<A, E>
 
 type Simplify<A> = { [K in keyof A]: A[K] } & {}
 
@@ -134,5 +146,19 @@ type FacadeOf<C> = Simplify<
   }
   & { readonly [K in keyof Members<C, "state">]: Replica<TypeOf<Members<C, "state">[K]>> }
   & { readonly [K in keyof Members<C, "events">]: RemoteEvents<TypeOf<Members<C, "events">[K]>> }
-  & { readonly [K in keyof Members<C, "methods">]: Method<Members<C, "methods">[K], ServiceError> }
+  & { readonly [K in keyof Members<C, "methods">]: RemoteMethod<Members<C, "methods">[K]> }
 >
+
+type RemoteMethod<M> = Call<M, RemoteSuccessOf<M>, ErrorOf<M> | ServiceError>
+
+/** What a method with a reference as its success returns in the providing process: the object itself. */
+export type Capability<S> = Implementation<S> & {
+  /** Nothing to do here; callers across a connection have the same member. */
+  readonly release: Effect.Effect<void>
+}
+
+/** The same across a connection. It is of that connection only; after it, calls fail with `stale_reference`. */
+export type Reference<S> = Facade<S> & {
+  /** Gives it back: states go stale and calls fail with `stale_reference`. What the object does goes on. */
+  readonly release: Effect.Effect<void>
+}

@@ -275,23 +275,26 @@ class Directory implements ServiceDirectoryShape {
 }
 
 const misfit = (instance: Instance): RegistrationError | undefined => {
-  const { contract, id } = instance.token
-  const complain = (member: string, what: string) =>
-    new RegistrationError({
-      reason: "incomplete",
-      service: id,
-      message: `The implementation of service "${id}" by ${quoted(instance.owner)} needs ${what} named "${member}".`
-    })
+  const missing = misfitOf(instance.token, instance.implementation)
+  return missing === undefined ? undefined : new RegistrationError({
+    reason: "incomplete",
+    service: instance.token.id,
+    message: `The implementation of service "${instance.token.id}" by ${quoted(instance.owner)} needs ${missing}.`
+  })
+}
+
+/** What an implementation misses of its token. */
+export const misfitOf = ({ contract }: RemoteService.Any, implementation: object): string | undefined => {
   for (const name of Object.keys(contract.state ?? {})) {
-    if (!isStateCell(Reflect.get(instance.implementation, name))) return complain(name, "a state (from ctx.state)")
+    if (!isStateCell(Reflect.get(implementation, name))) return `a state (from ctx.state) named "${name}"`
   }
   for (const name of Object.keys(contract.events ?? {})) {
-    if (eventFeed(Reflect.get(instance.implementation, name)) === undefined) {
-      return complain(name, "an event source (from ctx.events)")
+    if (eventFeed(Reflect.get(implementation, name)) === undefined) {
+      return `an event source (from ctx.events) named "${name}"`
     }
   }
   for (const name of Object.keys(contract.methods ?? {})) {
-    if (typeof Reflect.get(instance.implementation, name) !== "function") return complain(name, "a method")
+    if (typeof Reflect.get(implementation, name) !== "function") return `a method named "${name}"`
   }
   return undefined
 }
