@@ -157,6 +157,7 @@ it.effect("a namespace writes only its declared keys, shows only its projection,
   Effect.gen(function*() {
     const { harness } = yield* open(memory().storage(), [])
     const ns = yield* harness.namespace("plan", { rewindable: { mode: "off" }, sticky: { secret: "x" } }, { view: (state) => ({ mode: state.mode ?? null }) })
+    expect((yield* harness.main.snapshot).view.plugins).toEqual({ plan: { mode: "off" } })
     yield* ns.update(harness.main.id, (draft) => {
       draft.mode = "on"
       draft.secret = "canary"

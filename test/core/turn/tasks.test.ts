@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { memory, open, user } from "./fixture.ts"
 
 const settle = Effect.gen(function*() {
@@ -80,6 +81,9 @@ it.effect("a custom kind runs through its phases to its result, and shows throug
     const kind = indexer(["a", "b", "c"], sink, { afterWrite: Deferred.await(hold) })
     yield* harness.task(kind)
     yield* harness.resume
+    const watch = yield* harness.main.watch
+    const events: Array<string> = []
+    yield* Effect.forkChild(Stream.runForEach(watch.envelopes, (envelope) => Effect.sync(() => events.push(...envelope.events.map((event) => event.type)))))
     const ref = yield* start(harness, kind)
     yield* settle
     const { view } = yield* harness.main.snapshot
@@ -87,6 +91,8 @@ it.effect("a custom kind runs through its phases to its result, and shows throug
     yield* Deferred.succeed(hold, undefined)
     expect(yield* harness.main.waitForTask(ref)).toEqual({ status: "completed", result: { files: 3 }, failure: null })
     expect((yield* harness.main.snapshot).view.tasks).toEqual({})
+    yield* settle
+    expect(events).toEqual(["task.started", "task.ended"])
     expect([...sink.batches.values()].flat()).toEqual(["a", "b", "c"])
   }))
 

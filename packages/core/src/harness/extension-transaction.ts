@@ -109,6 +109,7 @@ const createTask = <I>(
     background: options?.background ?? false,
     after: after.map((ref) => ref.id)
   })
+  tx.emit(state, { type: "task.started", id: task.id, kind: kind.name })
   return { id: task.id, kind: kind.name }
 }
 

@@ -35,6 +35,8 @@ export interface Extensions extends HarnessExtensions {
   /** Handlers for a conversation by `order`, then in order of registration, gates last. */
   readonly hooksFor: <K extends HookKind>(kind: K, conversation: ConversationState) => ReadonlyArray<RegisteredHook<K>>
   readonly sections: () => ReadonlyArray<Section>
+  /** Ids of the namespaces that declare a projection. */
+  readonly projected: () => Iterable<string>
   readonly projection: (namespace: string) => ((state: JsonObject) => JsonValue) | undefined
   readonly authority: Pick<Authority, "namespaceDraft" | "assertNamespace">
 }
@@ -130,7 +132,12 @@ export const makeExtensions = (
       return [...handlers.filter((hook) => hook.options.gate !== true), ...handlers.filter((hook) => hook.options.gate === true)]
     },
     sections: () => [...sections].sort((a, b) => a.order - b.order),
-    projection: (id) => namespaces.get(id)?.view,
+    projected: () => [...namespaces.values()].flatMap(({ token, view }) => view === undefined ? [] : [token.id]),
+    projection: (id) => {
+      const entry = namespaces.get(id)
+      const view = entry?.view
+      return entry === undefined || view === undefined ? undefined : (state) => view({ ...defaultsOf(entry.shape), ...state })
+    },
     authority: {
       assertNamespace: (token) => {
         current(token)

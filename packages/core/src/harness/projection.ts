@@ -14,7 +14,9 @@ import type { ConversationView, Envelope, ViewEntry, ViewTask } from "./view.ts"
 
 /** What the projection needs to know of what is registered. */
 export interface Projections {
-  /** The declared projection of a namespace's merged state, or `undefined` for one that shows nothing. */
+  /** Namespaces that are registered now and declare a projection. */
+  readonly namespaces: () => Iterable<string>
+  /** The declared projection of a namespace's merged state (defaults seeded), or `undefined` for one that shows nothing. */
   readonly namespace: (id: string) => ((state: JsonObject) => JsonValue) | undefined
   /** How a task shows, or `undefined` for the kinds of a turn, which show through it. */
   readonly task: (task: TaskRecord) => ViewTask | undefined
@@ -40,7 +42,7 @@ export const snapshot = (session: SessionState, state: ConversationState, projec
     if (shown !== undefined) tasks[task.id] = shown
   }
   const plugins: { [id: string]: JsonValue } = {}
-  for (const id of namespacesOf(session, state)) {
+  for (const id of projections.namespaces()) {
     const shown = projectNamespace(session, state, projections, id)
     if (shown !== undefined) plugins[id] = shown
   }
@@ -56,9 +58,6 @@ export const snapshot = (session: SessionState, state: ConversationState, projec
     usage: sticky.usage
   }
 }
-
-const namespacesOf = (session: SessionState, state: Pick<ConversationState, "rewindable" | "sticky">): ReadonlySet<string> =>
-  new Set([...Object.keys(session.session.plugins), ...Object.keys(state.rewindable.plugins), ...Object.keys(state.sticky.plugins)])
 
 /** The three documents' slices of a namespace as one object. */
 export const namespaceState = (

@@ -16,6 +16,7 @@ import { HarnessError, type HarnessReport } from "./api.ts"
 import type { Phase, PhaseResult, RunnableKind, TaskEnd, TaskRuntime } from "./kind.ts"
 import type { CommitLine } from "./line.ts"
 import type { ConversationState } from "./state.ts"
+import type { Transaction } from "./transaction.ts"
 
 interface Invocation {
   readonly fiber: Fiber.Fiber<void>
@@ -105,7 +106,10 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
       yield* Effect.logError(`task ${task.kind} failed`, exit.cause)
       yield* runtime.commit((tx) => {
         const current = tx.task(task.id)
-        if (current !== undefined) tx.putTask(conversation, ended(current, kind.failed(tx, current, conversation, message)))
+        if (current === undefined) return
+        const record = ended(current, kind.failed(tx, current, conversation, message))
+        tx.putTask(conversation, record)
+        tellEnd(tx, conversation, kind, record)
       })
     }).pipe(
       Effect.catch((error: HarnessError) => Effect.sync(() => {
@@ -156,6 +160,11 @@ const ended = (task: TaskRecord, end: TaskEnd): TaskRecord => ({
   failure: end.status === "failed" ? end.failure : null
 })
 
+/** Tasks that show by themselves also say that they ended; those of a turn say it through the turn. */
+const tellEnd = (tx: Transaction, conversation: ConversationState, kind: RunnableKind, task: TaskRecord): void => {
+  if (kind.describe !== undefined) tx.emit(conversation, { type: "task.ended", id: task.id, kind: task.kind, status: task.status })
+}
+
 const runPhases = (
   kind: RunnableKind,
   first: TaskRecord,
@@ -176,7 +185,9 @@ const runPhases = (
         const end = result.done(tx, current)
         const { slots } = tx.sticky(runtime.conversation)
         if (Object.hasOwn(slots, first.id)) delete slots[first.id]
-        tx.putTask(runtime.conversation, ended(current, end))
+        const record = ended(current, end)
+        tx.putTask(runtime.conversation, record)
+        tellEnd(tx, runtime.conversation, kind, record)
       })
     }
   })

@@ -91,6 +91,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
   const report = (item: HarnessReport): void => options.onReport?.(item)
 
   const projections: Projections = {
+    namespaces: () => extensions.projected(),
     namespace: (id) => extensions.projection(id),
     task: (task) => {
       const kind = kinds.get(task.kind)
