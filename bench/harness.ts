@@ -4,7 +4,7 @@
  * `node bench/harness.ts` prints what every turn of a long session costs (flat is the aim), what 20,000 deltas cost beside
  * reading them alone, and what opening a long session costs beside a short one, in time and memory. `--only NAME` picks.
  */
-import type { ModelSource } from "@bezel/core/model"
+import type { Model, ModelSource } from "@bezel/core/model"
 import { openSqlite, type Storage } from "@bezel/core/storage"
 import { makeToolRegistry, tool } from "@bezel/core/tool"
 import { openHarness } from "@bezel/core/turn"
@@ -37,9 +37,11 @@ const open = (script: ReadonlyArray<ScriptedTurn>) =>
     const registry = yield* makeToolRegistry()
     yield* registry.transform({ plugin: "bench", version: "1", order: 0 }, (draft) =>
       draft.set("echo", tool({ description: "Echoes.", input: Schema.Struct({ text: Schema.String }), execute: ({ text }) => Effect.succeed(text) })))
-    const model = scriptedModel(script, { contextWindow: 100_000_000 })
-    // Each part arrives by itself, as from a network.
-    const models: ModelSource = { ...model.source, resolve: () => Effect.succeed({ ...model, stream: (request) => Stream.rechunk(model.stream(request), 1) }) }
+    const { info, source } = scriptedModel([], { contextWindow: 100_000_000 })
+    const turns = script.values()
+    // Each part arrives by itself, as from a network. A model for each request, for a scripted one keeps what it was asked.
+    const stream: Model["stream"] = (request) => Stream.rechunk(scriptedModel([turns.next().value ?? "done"]).stream(request), 1)
+    const models: ModelSource = { ...source, resolve: () => Effect.succeed({ info, stream }) }
     const harness = yield* openHarness(counted, {
       sessionID: "ses_bench",
       models,

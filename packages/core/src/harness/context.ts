@@ -43,9 +43,9 @@ const derived = new WeakMap<ReadonlyArray<EntryRecord>, Derived>()
 
 /**
  * The same for an active transcript that only ever grows at its end: each call costs what has come since the last one, and a
- * copy of the list.
+ * copy of the list, which is the caller's.
  */
-export const contextOf = (transcript: ReadonlyArray<EntryRecord>): ReadonlyArray<Message> => {
+export const contextOf = (transcript: ReadonlyArray<EntryRecord>): Array<Message> => {
   let known = derived.get(transcript)
   if (known !== undefined && known.length < transcript.length) {
     const grown = transcript.slice(known.length)

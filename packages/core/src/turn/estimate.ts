@@ -46,3 +46,24 @@ export const entryTokens = (entry: EntryRecord): number =>
 
 export const messagesTokens = (messages: ReadonlyArray<Message>): number =>
   messages.reduce((sum, message) => sum + messageTokens(message), 0)
+
+interface Counted {
+  readonly messages: ReadonlyArray<Message>
+  readonly tokens: ReadonlyArray<number>
+}
+
+const newest = new WeakMap<object, Counted>()
+
+/** The same for the next request of `owner`: what stands where it stood in the one before is not counted again. */
+export const requestTokens = (owner: object, messages: ReadonlyArray<Message>): number => {
+  const before = newest.get(owner)
+  let sum = 0
+  const tokens = messages.map((message, index) => {
+    const known = before?.messages[index] === message ? before.tokens[index] : undefined
+    const count = known ?? messageTokens(message)
+    sum += count
+    return count
+  })
+  newest.set(owner, { messages, tokens })
+  return sum
+}

@@ -19,7 +19,7 @@ import type { TaskRecord } from "../storage/index.ts"
 import type { Answer } from "./answer.ts"
 import { closeAnswer } from "./close.ts"
 import { type CollapseReason, createCollapse } from "./collapse.ts"
-import { messagesTokens } from "./estimate.ts"
+import { requestTokens } from "./estimate.ts"
 import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
 import { endTurn, type GenerationInput, nextGeneration } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
@@ -77,7 +77,7 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       // Once in a row: what is still too full behind a summary is for the provider to judge.
       if (!compaction.auto || info.contextWindow === null || (input.collapses ?? 0) > 0) return false
       const known = state.sticky.usage.context
-      const estimated = messagesTokens(request.messages)
+      const estimated = requestTokens(state, request.messages)
       return Math.max(known, estimated) > info.contextWindow * compaction.threshold
     })
 

@@ -35,7 +35,7 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   const enabled = { ...agent.enabled, ...Object.fromEntries(input.added.map((name) => [name, true])) }
   const materialization = yield* options.tools.materialize({ enabled, denied: agent.denied })
   const system = yield* systemText(session, options, state, taskID, agent.prompt)
-  const messages: Array<Message> = [...contextOf(transcript)]
+  const messages: Array<Message> = contextOf(transcript)
   if (system !== "") messages.unshift({ role: "system", content: system })
   const request: ModelRequest = {
     messages,
