@@ -1,7 +1,7 @@
 import { TaskKind } from "@bezel/core/harness"
 import { Conversation, conversationKey, Plugin, PluginKernel, Plugins, type SessionContext } from "@bezel/core/host"
 import { FacetClosed } from "@bezel/core/kernel"
-import { RemoteService } from "@bezel/core/service"
+import { RemoteService, ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime } from "@bezel/core/session"
 import { SettingsKey, type SettingsReader } from "@bezel/core/settings"
 import { call, emptySettings, run, say, scriptedModel, type TestSessionHost, testSessionHost } from "@bezel/core/testing"
@@ -52,6 +52,8 @@ class Counter extends RemoteService.make("test.counter")({
   methods: { add: { payload: Schema.Finite } }
 }) {}
 
+class Scratch extends RemoteService.make("test.scratch")({ methods: { tell: {} } }) {}
+
 const counter = (start: number): Facet => (ctx) =>
   Effect.gen(function*() {
     const count = yield* ctx.state(Schema.Struct({ value: Schema.Finite }), { value: start })
@@ -85,6 +87,25 @@ describe("reload of a plugin under a running host", () => {
       yield* Fiber.interrupt(caller)
       expect(after._tag).toBe("Some")
       expect(failed).toBe(0)
+    }).pipe(Effect.scoped))
+
+  it.live("exchanges services in one step: at no moment is one of them absent", () =>
+    Effect.gen(function*() {
+      const perSession: Facet = (ctx) => ctx.providePerSession(Scratch, () => Effect.succeed({ tell: () => Effect.void }))
+      const both = (start: number): Facet => (ctx) => Effect.andThen(counter(start)(ctx), perSession(ctx))
+      const host = yield* testSessionHost([generations("test.counter", both(1), both(100))])
+      const directory = Context.get(host.services, ServiceDirectory)
+      const { id } = yield* host.session.create()
+      yield* host.connect(id)
+      const seen: Array<boolean> = []
+      directory.watch(() => {
+        seen.push(directory.lookup({ service: "test.counter", key: null, session: null }) !== undefined)
+        seen.push(directory.lookup({ service: "test.scratch", key: null, session: id }) !== undefined)
+        seen.push(directory.lookup({ service: Conversation.id, key: conversationKey(id, "c1"), session: id }) !== undefined)
+      })
+      yield* reload(host, "test.counter")
+      expect(seen.length).toBeGreaterThan(3)
+      expect(seen).not.toContain(false)
     }).pipe(Effect.scoped))
 
   it.live("reloads those that use its services in this process with it", () =>
@@ -246,6 +267,49 @@ describe("reload of a plugin under a running host", () => {
       yield* waiting.open
       yield* Fiber.join(asking)
       expect(steps).toEqual(["first", "new", "second"])
+    }).pipe(Effect.scoped))
+
+  it.live("lets nothing of a session begin before the new code is active", () =>
+    Effect.gen(function*() {
+      const waiting = yield* barrier
+      const activation = yield* barrier
+      const steps: Array<string> = []
+      const hook = (name: string, effect: Effect.Effect<void>): Facet => (ctx) =>
+        Effect.gen(function*() {
+          const namespace = yield* ctx.namespace(name, {})
+          yield* ctx.hooks(namespace, "tool", { beforeTool: () => effect })
+        })
+      const slow: Facet = (ctx) =>
+        Effect.gen(function*() {
+          yield* hook("second", Effect.sync(() => void steps.push("handler")))(ctx)
+          yield* ctx.onActivate(Effect.andThen(activation.pass, Effect.sync(() => void steps.push("active"))))
+        })
+      const model = scriptedModel([[call("echo", {})], () => {
+        steps.push("request")
+        return "done"
+      }, "done too"])
+      const host = yield* testSessionHost([
+        Plugin.define({ id: "echo", session: says("echo", "ran") }),
+        Plugin.define({ id: "first", session: hook("first", waiting.pass) }),
+        generations("second", () => Effect.void, hook("second", Effect.void), slow)
+      ], { model })
+      yield* reload(host, "second")
+      const [one, two] = [yield* host.session.create(), yield* host.session.create()]
+      yield* Context.get(host.services, SessionRuntime).open(two.id)
+      const asking = yield* Effect.forkScoped(host.ask(one.id, "go"))
+      yield* waiting.reached
+      const reloading = yield* Effect.forkScoped(reload(host, "second"))
+      yield* activation.reached
+      // A chain of hooks that goes on, and a new prompt: both are due while the new code is not active yet.
+      yield* waiting.open
+      const second = yield* Effect.forkScoped(host.ask(two.id, "go"))
+      yield* Effect.sleep(50)
+      expect(steps).toEqual([])
+      yield* activation.open
+      yield* Fiber.join(reloading)
+      expect([yield* Fiber.join(asking), yield* Fiber.join(second)].sort()).toEqual(["done", "done too"])
+      expect(steps.toSorted()).toEqual(["active", "handler", "request"])
+      expect(steps[0]).toBe("active")
     }).pipe(Effect.scoped))
 
   it.live("leaves hooks in the order of the manifest, whenever they were registered", () =>
