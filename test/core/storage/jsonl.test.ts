@@ -4,6 +4,7 @@ import { Effect, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import { createInterface } from "node:readline"
+import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { batch, entry, task } from "./batches.ts"
 import { storageConformance } from "./conformance.ts"
@@ -250,6 +251,30 @@ describe("a session of JSON lines", () => {
               expect(yield* storage.entries({ conversation: "c1" })).toHaveLength(last)
               expect(yield* storage.document("d")).toEqual({ n: last })
               expect(yield* storage.sequence).toBe(last)
+            }))
+        }
+      })
+    ))
+
+  it.effect("is not misled by an index that leads to other bytes: it is made again, and nothing counts as damaged", () =>
+    withFolder((folder) =>
+      Effect.gen(function*() {
+        for (const change of ["offset = offset + 1", "length = -5", "offset = 1e15", "sum = sum + 1"]) {
+          fs.rmSync(journalIn(folder), { recursive: true, force: true })
+          yield* writing(folder, (storage) => fill(storage, [1, 2, 3]))
+          const index = new DatabaseSync(`${journalIn(folder)}/index.db`)
+          index.exec(`UPDATE entries SET ${change} WHERE ordinal = 2`)
+          index.close()
+          yield* reading(folder, (reader) =>
+            Effect.gen(function*() {
+              expect((yield* reader.entry("e2"))?.data, change).toBe("text 2")
+              expect(yield* reader.damage).toEqual([])
+            }))
+          yield* writing(folder, (storage) =>
+            Effect.gen(function*() {
+              expect(ids(yield* storage.entries({ conversation: "c1" })), change).toEqual(["e1", "e2", "e3"])
+              yield* fill(storage, [4])
+              expect((yield* storage.entry("e2"))?.data).toBe("text 2")
             }))
         }
       })

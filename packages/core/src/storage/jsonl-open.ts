@@ -146,6 +146,16 @@ export const reindex = (session: JsonlSession): void => {
   adopt(session)
 }
 
+/** Whether every line is what was stored: then it is the index that led to bytes that are not. */
+export const isWhole = (folder: string, version: number): boolean => {
+  const session = new JsonlSession(folder, new JsonlIndex(":memory:"), version)
+  try {
+    return readWhole(session, null).length === 0
+  } finally {
+    session.close()
+  }
+}
+
 const openWhole = (folder: string, version: number, warn: (message: string) => void): JsonlSession => {
   const opened = openSession(folder, version)
   const { session } = opened

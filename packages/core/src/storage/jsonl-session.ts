@@ -238,15 +238,19 @@ export class JsonlSession {
 
   /** The number of the line at an offset, from 1. */
   #lineAt(place: Place): number {
-    const bytes = this.segments.read(place.segment, 0, place.offset)
+    const size = this.segments.stat(place.segment)?.size ?? 0
+    const bytes = this.segments.read(place.segment, 0, Math.max(0, Math.min(place.offset, size)))
     let line = 1
     for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) line++
     return line
   }
 
   line(place: Place, what: string): string {
-    const bytes = this.segments.read(place.segment, place.offset, place.length)
-    const text = bytes.length === place.length ? verified(bytes, place.sum) : null
+    const { length, offset, segment, sum } = place
+    // Places are as good as the index that they are from.
+    const isPlace = offset >= 0 && length >= 0 && length < 2 ** 30
+    const bytes = isPlace ? this.segments.read(segment, offset, length) : null
+    const text = bytes?.length === length ? verified(bytes, sum) : null
     if (text !== null) return text
     const path = this.segments.path(place.segment)
     const line = this.#lineAt(place)

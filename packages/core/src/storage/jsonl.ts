@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as fs from "node:fs"
 import { attempt, storageError } from "./database.ts"
-import { isIndexDamage, prepareWriter, reindex } from "./jsonl-open.ts"
+import { isIndexDamage, isWhole, prepareWriter, reindex } from "./jsonl-open.ts"
 import { ReaderState } from "./jsonl-reader.ts"
 import type { JsonlSession } from "./jsonl-session.ts"
 import type { WriterOptions } from "./jsonl-writer.ts"
@@ -101,9 +101,12 @@ export const openJsonl = (
         try {
           return evaluate()
         } catch (error) {
-          if (!isIndexDamage(error)) throw error
+          const { session } = writer
+          const isMisled = error === session.lineDamage && isWhole(folder, session.version)
+          if (!isMisled && !isIndexDamage(error)) throw error
+          session.lineDamage = null
           // Whatever the index could not take has not been stored yet.
-          reindex(writer.session)
+          reindex(session)
           writer.reindexed()
           return evaluate()
         }
