@@ -2,6 +2,7 @@
 import { describe } from "@effect/vitest"
 import { calls } from "./calls.ts"
 import { chained } from "./chained.ts"
+import { durable } from "./durable.ts"
 import { overLoopback, overPort, overUnixSocket, overWebSocket } from "./harness.ts"
 import { keyed, sessions } from "./instances.ts"
 import { interactions } from "./interactions.ts"
@@ -13,6 +14,7 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
     describe("calls", () => calls(transport))
     describe("replicated state", () => state(transport))
     describe("events", () => events(transport))
+    describe("durable events", () => durable(transport))
     describe("sessions", () => sessions(transport))
     describe("keyed instances", () => keyed(transport))
     describe("references", () => references(transport))

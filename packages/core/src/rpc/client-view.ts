@@ -9,7 +9,17 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { JsonValue } from "../json/index.ts"
-import { eventFeed, isStateCell, jsonCodec, ServiceError, wireOperations } from "../service/index.ts"
+import {
+  durableLog,
+  DurableReader,
+  eventFeed,
+  eventSchema,
+  isDurable,
+  isStateCell,
+  jsonCodec,
+  ServiceError,
+  wireOperations
+} from "../service/index.ts"
 import type { Instance, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { Outbox, unlimited } from "./outbox.ts"
 import type { OutboxLimits } from "./outbox.ts"
@@ -152,7 +162,7 @@ export class ClientView {
       case "states":
         return this.followInstance(watch, null)
       case "events":
-        return this.followInstance(watch, watch.member)
+        return this.isDurable(watch) ? this.followDurable(watch) : this.followInstance(watch, watch.member)
       case "instances":
         return this.followKeys(watch.service)
     }
@@ -188,6 +198,58 @@ export class ClientView {
     }
     refresh(true)
     return { outbox, refresh, end }
+  }
+
+  private isDurable(watch: Extract<Watch, { readonly type: "events" }>): boolean {
+    const found = this.resolve(watch)
+    const token = found instanceof ServiceError ? this.directory.declared(watch.service)?.token : found.token
+    const event = token?.contract.events?.[watch.member]
+    return event !== undefined && isDurable(event)
+  }
+
+  /** Nothing waits here: the log keeps what happened, and the reader's place is all there is to a slow consumer. */
+  private followDurable(watch: Extract<Watch, { readonly type: "events" }>): Follow {
+    let current: Instance | null = null
+    let reader: DurableReader | null = null
+    let place = watch.after ?? null
+    let told = watch.after !== undefined
+    let stop = () => {}
+    const outbox: Outbox = new Outbox(unlimited, () => {
+      if (reader === null || current === null) return []
+      const from: ReadonlyArray<Item> = told ? [] : [{ type: "from", id: reader.id }]
+      told = true
+      const taken = reader.take()
+      place = reader.id
+      if (reader.isBehind) outbox.reset()
+      const schema = current.token.contract.events?.[watch.member]
+      const codec = schema === undefined ? undefined : jsonCodec(eventSchema(schema))
+      return [
+        ...from,
+        ...taken.map((event): Item => {
+          if (event.type === "gap") return { type: "gap", id: event.id }
+          const encoded = codec?.encode(event.value)
+          // One that the token cannot express is missing.
+          if (encoded === undefined || Exit.isFailure(encoded)) return { type: "gap", id: event.id }
+          return { type: "event", id: event.id, value: encoded.value, ...(event.cause ? { cause: event.cause } : {}) }
+        })
+      ].map(waiting)
+    })
+    const refresh = () => {
+      const found = this.resolve(watch)
+      const next = found instanceof ServiceError ? null : found
+      if (next === current) return
+      stop()
+      stop = () => {}
+      current = next
+      reader = null
+      const log = next === null ? undefined : durableLog(Reflect.get(next.implementation, watch.member))
+      if (log === undefined) return
+      reader = new DurableReader(log, place)
+      stop = log.feed.subscribe(() => outbox.reset())
+      outbox.reset()
+    }
+    refresh()
+    return { outbox, refresh, end: () => stop() }
   }
 
   private absenceReason(address: Address): "detached" | "unavailable" {
@@ -251,7 +313,7 @@ const followEvents = (instance: Instance, member: string, outbox: Outbox): Reado
   const feed = eventFeed(Reflect.get(instance.implementation, member))
   const schema = instance.token.contract.events?.[member]
   if (feed === undefined || schema === undefined) return []
-  const codec = jsonCodec(schema)
+  const codec = jsonCodec(eventSchema(schema))
   return [
     feed.subscribe((delivery) => {
       const encoded = codec.encode(delivery.value)

@@ -14,8 +14,10 @@ import type { JsonValue } from "../json/index.ts"
 import {
   carrierOf,
   currentCarrier,
+  eventSchema,
   eventsOver,
   Feed,
+  isDurable,
   isReference,
   issueOf,
   jsonCodec,
@@ -23,9 +25,10 @@ import {
   ServiceError,
   subscription
 } from "../service/index.ts"
-import type { AnyCodec, Delivery, MethodContract, RemoteService, SpanCarrier } from "../service/index.ts"
+import type { AnyCodec, Delivery, EventContract, MethodContract, RemoteService, SpanCarrier } from "../service/index.ts"
 import { Demand } from "./demand.ts"
 import type { Fork } from "./demand.ts"
+import { enough, eventsAfter } from "./events-after.ts"
 import { toServiceError } from "./link.ts"
 import type { Link } from "./link.ts"
 import { staleReference } from "./refusals.ts"
@@ -299,22 +302,47 @@ export class FacadeEntry {
 
   // ------------------------------------------------------------------------------------------------------------ events
 
-  private source(member: string, schema: AnyCodec) {
+  private source(member: string, contract: EventContract) {
     const feed = new Feed<Delivery<unknown>>()
-    const codec = jsonCodec(schema)
+    const codec = jsonCodec(eventSchema(contract))
+    // Where the shared subscription of a durable source is, so that the next link goes on from there.
+    let place: string | null = null
     const take = (item: Item): ServiceError | null => {
+      if (item.type === "from" || item.type === "gap") place = item.id
       if (item.type !== "event") return null
+      place = item.id ?? null
       const decoded = codec.decode(item.value)
       if (Exit.isSuccess(decoded)) feed.publish({ value: decoded.value, cause: item.cause ?? null })
       return null
     }
-    const follow = Effect.flatMap(this.host.connected, (link) =>
-      Effect.catch(
-        link.watch({ type: "events", ...this.address, member }, take),
-        (error) => error.code === "disconnected" || error.code === "cancelled" ? Effect.void : Effect.sleep(retryMillis)
-      )).pipe(Effect.forever)
-    const demand = new Demand(this.host.fork, follow, () => {}, this.host.idleMillis).acquire
-    return eventsOver(Effect.andThen(demand, subscription(feed, () => [])))
+    const follow = Effect.forever(this.watchEvents(member, () => place, take))
+    const forget = () => {
+      place = null
+    }
+    const demand = new Demand(this.host.fork, follow, forget, this.host.idleMillis).acquire
+    const shared = eventsOver(Effect.andThen(demand, subscription(feed, () => [])))
+    if (!isDurable(contract)) return shared
+    const watch = (place: () => string | null, take: (item: Item) => ServiceError | null) =>
+      this.watchEvents(member, place, take)
+    return Object.assign(shared, { after: (id: string | null) => eventsAfter(id, codec, watch) })
+  }
+
+  /** Follows one source over the link that is there next, until it is lost or the taker has enough. */
+  private watchEvents(
+    member: string,
+    place: () => string | null,
+    take: (item: Item) => ServiceError | null
+  ): Effect.Effect<void> {
+    return Effect.flatMap(this.host.connected, (link) => {
+      const after = place()
+      return Effect.catch(
+        link.watch({ type: "events", ...this.address, member, ...(after === null ? {} : { after }) }, take),
+        (error) =>
+          error.code === "disconnected" || error.code === "cancelled" || error === enough
+            ? Effect.void
+            : Effect.sleep(retryMillis)
+      )
+    })
   }
 }
 

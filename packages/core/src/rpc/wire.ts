@@ -50,7 +50,13 @@ export const Watch = Schema.Union([
   /** All states of one instance, and whether it is there. */
   Schema.Struct({ type: Schema.Literal("states"), ...Address }),
   /** One event source. */
-  Schema.Struct({ type: Schema.Literal("events"), ...Address, member: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("events"),
+    ...Address,
+    member: Schema.String,
+    /** Of a durable source: the id of the last event that was seen; from now on if left out. */
+    after: Schema.optionalKey(Schema.String)
+  }),
   /** The live keyed instances of a service. */
   Schema.Struct({ type: Schema.Literal("instances"), service: Schema.String }),
   /** What the host asks people, as far as this client handles it. */
@@ -131,7 +137,16 @@ export const Item = Schema.Union([
   }),
   /** Nobody there at the moment; the watch goes on. */
   Schema.Struct({ type: Schema.Literal("absent"), reason: Schema.Literals(["detached", "unavailable"]) }),
-  Schema.Struct({ type: Schema.Literal("event"), sequence: Schema.Int, value: JsonValue, cause: Cause }),
+  Schema.Struct({
+    type: Schema.Literal("event"),
+    sequence: Schema.optionalKey(Schema.Int),
+    /** Of a durable source. */
+    id: Schema.optionalKey(Schema.String),
+    value: JsonValue,
+    cause: Cause
+  }),
+  /** Of a durable source: events follow from here on, without any missing, or with some. */
+  Schema.Struct({ type: Schema.Literals(["from", "gap"]), id: Schema.String }),
   Schema.Struct({
     type: Schema.Literal("instances"),
     live: Schema.Array(

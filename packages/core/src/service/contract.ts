@@ -7,6 +7,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type { ServiceError } from "./error.ts"
+import type { DurableEvents } from "./durable.ts"
 import type { RemoteEvents } from "./events.ts"
 import type { RemoteState, Replica } from "./state.ts"
 
@@ -20,6 +21,19 @@ export interface MethodContract {
   readonly success?: AnyCodec | ReferenceContract<RemoteService.Any>
   readonly error?: AnyCodec
 }
+
+/** A schema; or one whose events have ids and are replayed to consumers who come back. */
+export type EventContract = AnyCodec | DurableContract
+
+export interface DurableContract {
+  readonly schema: AnyCodec
+  readonly durable: true
+}
+
+export const isDurable = (contract: EventContract): contract is DurableContract => "durable" in contract
+
+/** The schema of one event. */
+export const eventSchema = (contract: EventContract): AnyCodec => isDurable(contract) ? contract.schema : contract
 
 /** Says that a method returns a capability; made by `RemoteReference.of`. */
 export interface ReferenceContract<out S> {
@@ -35,7 +49,7 @@ export interface Contract {
   /** Replicated latest values. */
   readonly state?: { readonly [member: string]: AnyCodec }
   /** Sources of happenings, tagged by `type`. */
-  readonly events?: { readonly [member: string]: AnyCodec }
+  readonly events?: { readonly [member: string]: EventContract }
   readonly methods?: { readonly [member: string]: MethodContract }
 }
 
@@ -122,6 +136,9 @@ export type Method<M> = Call<M, SuccessOf<M>, ErrorOf<M>>
 type Call<M, A, E> = M extends { readonly payload: infer P } ? (payload: TypeOf<P>) => Effect.Effect<A, E> :
   () => Effect.Effect<A, E>
 
+type EventsOf<S> = S extends { readonly durable: true; readonly schema: infer Inner } ? DurableEvents<TypeOf<Inner>> :
+  RemoteEvents<TypeOf<S>>
+
 type Simplify<A> = { [K in keyof A]: A[K] } & {}
 
 /** What a provider gives, and what `use` returns in the providing process: the real thing, no proxy. */
@@ -129,7 +146,7 @@ export type Implementation<S> = ImplementationOf<RemoteService.ContractOf<S>>
 
 type ImplementationOf<C> = Simplify<
   & { readonly [K in keyof Members<C, "state">]: RemoteState<TypeOf<Members<C, "state">[K]>> }
-  & { readonly [K in keyof Members<C, "events">]: RemoteEvents<TypeOf<Members<C, "events">[K]>> }
+  & { readonly [K in keyof Members<C, "events">]: EventsOf<Members<C, "events">[K]> }
   & { readonly [K in keyof Members<C, "methods">]: Method<Members<C, "methods">[K]> }
 >
 
@@ -145,7 +162,7 @@ type FacadeOf<C> = Simplify<
     readonly ready: Effect.Effect<void, ServiceError>
   }
   & { readonly [K in keyof Members<C, "state">]: Replica<TypeOf<Members<C, "state">[K]>> }
-  & { readonly [K in keyof Members<C, "events">]: RemoteEvents<TypeOf<Members<C, "events">[K]>> }
+  & { readonly [K in keyof Members<C, "events">]: EventsOf<Members<C, "events">[K]> }
   & { readonly [K in keyof Members<C, "methods">]: RemoteMethod<Members<C, "methods">[K]> }
 >
 

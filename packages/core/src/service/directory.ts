@@ -12,7 +12,9 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { Location } from "../location/index.ts"
+import { isDurable } from "./contract.ts"
 import type { Implementation, LocalService, RemoteService } from "./contract.ts"
+import { durableLog } from "./durable.ts"
 import { ServiceError } from "./error.ts"
 import { eventFeed } from "./events.ts"
 import { isStateCell } from "./state.ts"
@@ -243,7 +245,9 @@ class Directory implements ServiceDirectoryShape {
     const local = this.locals.get(id)
     if (local !== undefined) return duplicate(id, local.owner, instance.owner)
     const other = this.instances.get(place(id, instance.session, instance.key))
-    if (other !== undefined && other !== replaces && !this.leaving.has(other)) return duplicate(id, other.owner, instance.owner, instance.key)
+    if (other !== undefined && other !== replaces && !this.leaving.has(other)) {
+      return duplicate(id, other.owner, instance.owner, instance.key)
+    }
     return misfit(instance)
   }
 
@@ -288,8 +292,12 @@ export const misfitOf = ({ contract }: RemoteService.Any, implementation: object
   for (const name of Object.keys(contract.state ?? {})) {
     if (!isStateCell(Reflect.get(implementation, name))) return `a state (from ctx.state) named "${name}"`
   }
-  for (const name of Object.keys(contract.events ?? {})) {
-    if (eventFeed(Reflect.get(implementation, name)) === undefined) {
+  for (const [name, event] of Object.entries(contract.events ?? {})) {
+    const source: unknown = Reflect.get(implementation, name)
+    if (isDurable(event) && durableLog(source) === undefined) {
+      return `a durable event source (from MutableDurableEvents.make) named "${name}"`
+    }
+    if (eventFeed(source) === undefined) {
       return `an event source (from ctx.events) named "${name}"`
     }
   }

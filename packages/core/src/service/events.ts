@@ -35,6 +35,10 @@ const feeds = new WeakMap<object, Feed<EventDelivery<unknown>>>()
 export const eventFeed = (events: unknown): Feed<EventDelivery<unknown>> | undefined =>
   typeof events === "object" && events !== null ? feeds.get(events) : undefined
 
+export const registerFeed = (events: object, feed: Feed<EventDelivery<unknown>>): void => {
+  feeds.set(events, feed)
+}
+
 /** A stream that can also run an effect per delivery in the trace of its cause. */
 export const eventsOver = <A>(
   subscribe: Effect.Effect<Queue.Queue<Delivery<A>>, never, Scope.Scope>
@@ -59,7 +63,7 @@ export const MutableRemoteEvents = {
         })
     })
     // Erasure: the endpoint encodes what it reads here with the token's own codec.
-    feeds.set(source, feed as Feed<EventDelivery<unknown>>)
+    registerFeed(source, feed as Feed<EventDelivery<unknown>>)
     return source
   }
 }
