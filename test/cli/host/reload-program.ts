@@ -4,9 +4,9 @@
  * gave, as one JSON array.
  */
 import { LocationMap, PluginKernel, SessionPlugins } from "@bezel/core/host"
+import { Plugin, SessionHost } from "@bezel/core/host"
 import { AppPaths } from "@bezel/core/settings"
 import { call, emptySettings, modelPlugin, scriptedModel, testGlobals } from "@bezel/core/testing"
-import { Plugin, SessionHost } from "@bezel/core/host"
 import { Context, Effect, Layer } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"

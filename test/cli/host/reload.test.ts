@@ -41,19 +41,21 @@ const words = ".bezel/plugins/greet/words.ts"
 
 describe("reloading a plugin from files", { timeout: 30_000 }, () => {
   it("runs the new text of its file, and of the files that this imports", async () => {
-    expect(await run(
-      { write: file, text: plugin("greet", 'import { word } from "./words.ts"', "word") },
-      { write: words, text: 'export const word: string = "hello"' },
-      { ask: "greet" },
-      { write: words, text: 'export const word: string = "hi"' },
-      { ask: "greet" },
-      { reload: ["greet"] },
-      { ask: "greet" },
-      { write: file, text: plugin("greet", 'import { word } from "./words.ts"', "word + \"!\"", "1.1.0") },
-      { reload: [] },
-      { ask: "greet" },
-      { list: true }
-    )).toEqual(["hello", "hello", ["greet"], "hi", ["test.model", "greet"], "hi!", [["greet", "1.1.0", "loaded"]]])
+    expect(
+      await run(
+        { write: file, text: plugin("greet", 'import { word } from "./words.ts"', "word") },
+        { write: words, text: 'export const word: string = "hello"' },
+        { ask: "greet" },
+        { write: words, text: 'export const word: string = "hi"' },
+        { ask: "greet" },
+        { reload: ["greet"] },
+        { ask: "greet" },
+        { write: file, text: plugin("greet", 'import { word } from "./words.ts"', 'word + "!"', "1.1.0") },
+        { reload: [] },
+        { ask: "greet" },
+        { list: true }
+      )
+    ).toEqual(["hello", "hello", ["greet"], "hi", ["test.model", "greet"], "hi!", [["greet", "1.1.0", "loaded"]]])
   })
 
   it("reads what it requires anew too, and shares what is not its own", async () => {
@@ -62,19 +64,21 @@ describe("reloading a plugin from files", { timeout: 30_000 }, () => {
       'import { createRequire } from "node:module"\nimport { count } from "./node_modules/other/index.js"\nconst own = createRequire(import.meta.url)("./own.cjs")',
       "own.word + count()"
     )
-    expect(await run(
-      { write: file, text },
-      { write: ".bezel/plugins/greet/own.cjs", text: 'exports.word = "a"' },
-      {
-        write: ".bezel/plugins/greet/node_modules/other/index.js",
-        text: "let calls = 0\nexport const count = () => ++calls"
-      },
-      { write: ".bezel/plugins/greet/node_modules/other/package.json", text: '{ "type": "module" }' },
-      { ask: "greet" },
-      { write: ".bezel/plugins/greet/own.cjs", text: 'exports.word = "b"' },
-      { reload: ["greet"] },
-      { ask: "greet" }
-    )).toEqual(["a1", ["greet"], "b2"])
+    expect(
+      await run(
+        { write: file, text },
+        { write: ".bezel/plugins/greet/own.cjs", text: 'exports.word = "a"' },
+        {
+          write: ".bezel/plugins/greet/node_modules/other/index.js",
+          text: "let calls = 0\nexport const count = () => ++calls"
+        },
+        { write: ".bezel/plugins/greet/node_modules/other/package.json", text: '{ "type": "module" }' },
+        { ask: "greet" },
+        { write: ".bezel/plugins/greet/own.cjs", text: 'exports.word = "b"' },
+        { reload: ["greet"] },
+        { ask: "greet" }
+      )
+    ).toEqual(["a1", ["greet"], "b2"])
   })
 
   it("keeps the old code while the file is broken, and takes the new one when it is mended", async () => {

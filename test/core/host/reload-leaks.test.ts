@@ -30,7 +30,14 @@ const everything = Plugin.define({
       yield* ctx.section({ id: "everything", order: 1, text: () => Effect.succeed("All of it") })
       yield* ctx.onSession(() => Effect.asVoid(Effect.forkScoped(Effect.never)))
       yield* ctx.tool.transform((draft) => {
-        draft.set("echo", tool({ description: "Echoes", input: Schema.Struct({}), execute: () => Effect.succeed("echo") }))
+        draft.set(
+          "echo",
+          tool({
+            description: "Echoes",
+            input: Schema.Struct({}),
+            execute: () => Effect.succeed("echo")
+          })
+        )
         draft.wrap("echo", (next) => (input, toolCall) => next(input, toolCall))
       })
       yield* ctx.onActivate(Effect.gen(function*() {
@@ -64,7 +71,7 @@ const census = Effect.gen(function*() {
   yield* Fiber.await(fiber)
   yield* Effect.sleep(20)
   const count = (constructor: unknown) =>
-    typeof constructor === "function" ? v8.queryObjects(constructor as new () => object, { format: "count" }) : 0
+    typeof constructor === "function" ? v8.queryObjects(constructor as new() => object, { format: "count" }) : 0
   return {
     fibers: count(fiber.constructor),
     // Scopes are among them, and whatever a registry, a map or a closure could hold on to.
@@ -76,32 +83,39 @@ const census = Effect.gen(function*() {
   }
 })
 
-it.live("leaves no scope, fiber, listener, descriptor or timer after a thousand reloads under an open session", () =>
-  Effect.gen(function*() {
-    const model = scriptedModel([[call("echo", {})], "before", [call("echo", {})], "after"])
-    const host = yield* testSessionHost([everything, user], { model })
-    const { reload } = Context.get(host.services, PluginKernel)
-    const directory = Context.get(host.services, ServiceDirectory)
-    const { id } = yield* host.session.create()
-    const connection = yield* host.connect(id)
-    const clock = yield* connection.use(Clock)
-    yield* clock.ready
-    expect(yield* host.ask(id, "a")).toBe("before")
-    const times = (count: number) =>
-      Effect.repeat(reload({ plugins: ["test.everything"] }), { times: count - 1 })
-    yield* times(50)
-    const before = yield* census
-    const start = performance.now()
-    yield* times(1_000)
-    const took = performance.now() - start
-    const after = yield* census
-    console.log(`1,000 reloads of a plugin and its user: ${took.toFixed(0)} ms; ${JSON.stringify({ before, after })}`)
-    expect(after.fibers - before.fibers).toBeLessThan(20)
-    // Less than one in two reloads: what is left over once each time would be a thousand.
-    expect(after.objects - before.objects).toBeLessThan(500)
-    expect([after.listeners, after.descriptors, after.timers]).toEqual([before.listeners, before.descriptors, before.timers])
-    expect(after.heapMiB - before.heapMiB).toBeLessThan(5)
-    expect(directory.catalogue()).toContain("test.clock")
-    expect(yield* clock.tell()).toBe(1)
-    expect(yield* host.ask(id, "b")).toBe("after")
-  }).pipe(Effect.scoped), { timeout: 60_000 })
+it.live(
+  "leaves no scope, fiber, listener, descriptor or timer after a thousand reloads under an open session",
+  () =>
+    Effect.gen(function*() {
+      const model = scriptedModel([[call("echo", {})], "before", [call("echo", {})], "after"])
+      const host = yield* testSessionHost([everything, user], { model })
+      const { reload } = Context.get(host.services, PluginKernel)
+      const directory = Context.get(host.services, ServiceDirectory)
+      const { id } = yield* host.session.create()
+      const connection = yield* host.connect(id)
+      const clock = yield* connection.use(Clock)
+      yield* clock.ready
+      expect(yield* host.ask(id, "a")).toBe("before")
+      const times = (count: number) => Effect.repeat(reload({ plugins: ["test.everything"] }), { times: count - 1 })
+      yield* times(50)
+      const before = yield* census
+      const start = performance.now()
+      yield* times(1_000)
+      const took = performance.now() - start
+      const after = yield* census
+      console.log(`1,000 reloads of a plugin and its user: ${took.toFixed(0)} ms; ${JSON.stringify({ before, after })}`)
+      expect(after.fibers - before.fibers).toBeLessThan(20)
+      // Less than one in two reloads: what is left over once each time would be a thousand.
+      expect(after.objects - before.objects).toBeLessThan(500)
+      expect([after.listeners, after.descriptors, after.timers]).toEqual([
+        before.listeners,
+        before.descriptors,
+        before.timers
+      ])
+      expect(after.heapMiB - before.heapMiB).toBeLessThan(5)
+      expect(directory.catalogue()).toContain("test.clock")
+      expect(yield* clock.tell()).toBe(1)
+      expect(yield* host.ask(id, "b")).toBe("after")
+    }).pipe(Effect.scoped),
+  { timeout: 60_000 }
+)

@@ -4,7 +4,15 @@ import { FacetClosed } from "@bezel/core/kernel"
 import { RemoteService, ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime } from "@bezel/core/session"
 import { SettingsKey, type SettingsReader } from "@bezel/core/settings"
-import { call, emptySettings, run, say, scriptedModel, type TestSessionHost, testSessionHost } from "@bezel/core/testing"
+import {
+  call,
+  emptySettings,
+  run,
+  say,
+  scriptedModel,
+  type TestSessionHost,
+  testSessionHost
+} from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Schema, type Scope, Stream } from "effect"
@@ -24,10 +32,13 @@ const generations = (id: string, ...facets: ReadonlyArray<Facet>): Plugin => {
 const reload = (host: TestSessionHost, ...plugins: ReadonlyArray<string>) =>
   Context.get(host.services, PluginKernel).reload({ plugins })
 
-const offers = (name: string, execute: () => Effect.Effect<string>, replay: "safe" | "never" = "never"): Facet => (ctx) =>
-  Effect.asVoid(ctx.tool.transform((draft) =>
-    draft.set(name, tool({ description: `Does ${name}`, input: Schema.Struct({}), replay, execute }))
-  ))
+const offers =
+  (name: string, execute: () => Effect.Effect<string>, replay: "safe" | "never" = "never"): Facet => (ctx) =>
+    Effect.asVoid(
+      ctx.tool.transform((draft) =>
+        draft.set(name, tool({ description: `Does ${name}`, input: Schema.Struct({}), replay, execute }))
+      )
+    )
 
 const says = (name: string, text: string): Facet => offers(name, () => Effect.succeed(text))
 
@@ -91,7 +102,8 @@ describe("reload of a plugin under a running host", () => {
 
   it.live("exchanges services in one step: at no moment is one of them absent", () =>
     Effect.gen(function*() {
-      const perSession: Facet = (ctx) => ctx.providePerSession(Scratch, () => Effect.succeed({ tell: () => Effect.void }))
+      const perSession: Facet = (ctx) =>
+        ctx.providePerSession(Scratch, () => Effect.succeed({ tell: () => Effect.void }))
       const both = (start: number): Facet => (ctx) => Effect.andThen(counter(start)(ctx), perSession(ctx))
       const host = yield* testSessionHost([generations("test.counter", both(1), both(100))])
       const directory = Context.get(host.services, ServiceDirectory)
@@ -101,7 +113,9 @@ describe("reload of a plugin under a running host", () => {
       directory.watch(() => {
         seen.push(directory.lookup({ service: "test.counter", key: null, session: null }) !== undefined)
         seen.push(directory.lookup({ service: "test.scratch", key: null, session: id }) !== undefined)
-        seen.push(directory.lookup({ service: Conversation.id, key: conversationKey(id, "c1"), session: id }) !== undefined)
+        seen.push(
+          directory.lookup({ service: Conversation.id, key: conversationKey(id, "c1"), session: id }) !== undefined
+        )
       })
       yield* reload(host, "test.counter")
       expect(seen.length).toBeGreaterThan(3)
@@ -122,7 +136,9 @@ describe("reload of a plugin under a running host", () => {
       const late = Plugin.define({
         id: "late",
         session: (ctx) =>
-          ctx.onActivate(Effect.flatMap(ctx.use(Counter), (held) => Effect.sync(() => void seen.push(held.count.value.value))))
+          ctx.onActivate(
+            Effect.flatMap(ctx.use(Counter), (held) => Effect.sync(() => void seen.push(held.count.value.value)))
+          )
       })
       const host = yield* testSessionHost([generations("test.counter", counter(1), counter(100)), early, late])
       expect(yield* reload(host, "test.counter")).toEqual(["test.counter", "early", "late"])
@@ -163,7 +179,11 @@ describe("reload of a plugin under a running host", () => {
       const started = yield* barrier
       const model = scriptedModel([[call("echo", {})], "done"])
       const host = yield* testSessionHost([
-        generations("echo", offers("echo", () => Effect.as(started.pass, "old"), "safe"), offers("echo", () => Effect.succeed("new"), "safe"))
+        generations(
+          "echo",
+          offers("echo", () => Effect.as(started.pass, "old"), "safe"),
+          offers("echo", () => Effect.succeed("new"), "safe")
+        )
       ], { model })
       const { id } = yield* host.session.create()
       const asking = yield* Effect.forkScoped(host.ask(id, "go"))
@@ -177,7 +197,9 @@ describe("reload of a plugin under a running host", () => {
     Effect.gen(function*() {
       const started = yield* barrier
       const model = scriptedModel([[call("echo", {})], "done"])
-      const host = yield* testSessionHost([generations("echo", offers("echo", () => Effect.as(started.pass, "old")))], { model })
+      const host = yield* testSessionHost([generations("echo", offers("echo", () => Effect.as(started.pass, "old")))], {
+        model
+      })
       const { id } = yield* host.session.create()
       const asking = yield* Effect.forkScoped(host.ask(id, "go"))
       yield* started.reached
@@ -197,7 +219,11 @@ describe("reload of a plugin under a running host", () => {
         "done"
       ])
       const host = yield* testSessionHost([
-        generations("echo", offers("echo", () => Effect.as(started.pass, "old"), "safe"), offers("echo", () => Effect.succeed("new"), "safe"))
+        generations(
+          "echo",
+          offers("echo", () => Effect.as(started.pass, "old"), "safe"),
+          offers("echo", () => Effect.succeed("new"), "safe")
+        )
       ], { model })
       const first = yield* host.session.create()
       const second = yield* host.session.create()
@@ -251,7 +277,9 @@ describe("reload of a plugin under a running host", () => {
       const hook = (name: string, effect: Effect.Effect<void>): Facet => (ctx) =>
         Effect.gen(function*() {
           const namespace = yield* ctx.namespace(name, {})
-          yield* ctx.hooks(namespace, "tool", { beforeTool: () => Effect.andThen(effect, Effect.sync(() => void steps.push(name))) })
+          yield* ctx.hooks(namespace, "tool", {
+            beforeTool: () => Effect.andThen(effect, Effect.sync(() => void steps.push(name)))
+          })
         })
       const noted = (text: string): Facet => hook("second", Effect.sync(() => void steps.push(text)))
       const model = scriptedModel([[call("echo", {})], "done"])
@@ -337,8 +365,12 @@ describe("reload of a plugin under a running host", () => {
   it.live("leaves the old code active when the new does not come up, and sessions go on", () =>
     Effect.gen(function*() {
       const model = scriptedModel(["one", [call("echo", {})], "two"])
-      const broken: Facet = (ctx) => Effect.andThen(says("echo", "broken")(ctx), ctx.onActivate(Effect.fail(new Error("port in use"))))
-      const host = yield* testSessionHost([generations("echo", says("echo", "old"), broken, says("echo", "old again"))], { model })
+      const broken: Facet = (ctx) =>
+        Effect.andThen(says("echo", "broken")(ctx), ctx.onActivate(Effect.fail(new Error("port in use"))))
+      const host = yield* testSessionHost(
+        [generations("echo", says("echo", "old"), broken, says("echo", "old again"))],
+        { model }
+      )
       const { id } = yield* host.session.create()
       expect(yield* host.ask(id, "a")).toBe("one")
       const error = yield* Effect.flip(reload(host, "echo"))
@@ -350,11 +382,14 @@ describe("reload of a plugin under a running host", () => {
   it.live("gives a service of sessions to attached clients again, from new code and without a gap", () =>
     Effect.gen(function*() {
       const perSession = (start: number): Facet => (ctx) =>
-        ctx.providePerSession(Counter, () =>
-          Effect.map(ctx.state(Schema.Struct({ value: Schema.Finite }), { value: start }), (count) => ({
-            count,
-            add: () => Effect.void
-          })))
+        ctx.providePerSession(
+          Counter,
+          () =>
+            Effect.map(ctx.state(Schema.Struct({ value: Schema.Finite }), { value: start }), (count) => ({
+              count,
+              add: () => Effect.void
+            }))
+        )
       const host = yield* testSessionHost([generations("test.counter", perSession(1), perSession(2))])
       const { id } = yield* host.session.create()
       const connection = yield* host.connect(id)
@@ -362,7 +397,11 @@ describe("reload of a plugin under a running host", () => {
       yield* facade.ready
       let failed = 0
       yield* Effect.forkScoped(
-        facade.add(1).pipe(Effect.catch(() => Effect.sync(() => failed++)), Effect.andThen(Effect.yieldNow), Effect.forever)
+        facade.add(1).pipe(
+          Effect.catch(() => Effect.sync(() => failed++)),
+          Effect.andThen(Effect.yieldNow),
+          Effect.forever
+        )
       )
       yield* reload(host, "test.counter")
       const after = yield* facade.count.changes.pipe(Stream.filter(({ value }) => value === 2), Stream.runHead)
@@ -420,7 +459,9 @@ describe("reload of a plugin under a running host", () => {
     Effect.gen(function*() {
       const failing: Facet = (ctx) => Effect.asVoid(ctx.namespace("bezel", {}))
       const model = scriptedModel(["one", "never asked", "two"])
-      const host = yield* testSessionHost([generations("gate", () => Effect.void, failing, () => Effect.void)], { model })
+      const host = yield* testSessionHost([generations("gate", () => Effect.void, failing, () => Effect.void)], {
+        model
+      })
       const { id } = yield* host.session.create()
       yield* Context.get(host.services, SessionRuntime).open(id)
       expect(yield* host.ask(id, "a")).toBe("one")
@@ -463,7 +504,11 @@ describe("a session that is suspended for a reload", () => {
       expect(yield* conversation.wait({ inputID })).toMatchObject({ status: "done", text: "done" })
       const view = yield* conversation.view.changes.pipe(Stream.filter(({ turn }) => turn === null), Stream.runHead)
       expect(view).toMatchObject({
-        value: { entries: [{ kind: "bezel.user" }, { kind: "bezel.assistant" }, { kind: "bezel.tool_result" }, { kind: "bezel.assistant" }] }
+        value: {
+          entries: [{ kind: "bezel.user" }, { kind: "bezel.assistant" }, { kind: "bezel.tool_result" }, {
+            kind: "bezel.assistant"
+          }]
+        }
       })
       const more = yield* conversation.send({ text: "more" })
       expect(yield* conversation.wait(more)).toMatchObject({ status: "done", text: "more" })
@@ -482,7 +527,9 @@ describe("a session that is suspended for a reload", () => {
       during.push(Effect.asVoid(Effect.forkDetach(
         session.main.send({ content: [{ type: "text", text: "more" }] }).pipe(
           Effect.flatMap((handle) => handle.wait),
-          Effect.flatMap((outcome) => Deferred.succeed(sent, outcome.status === "done" ? outcome.text : outcome.reason)),
+          Effect.flatMap((outcome) =>
+            Deferred.succeed(sent, outcome.status === "done" ? outcome.text : outcome.reason)
+          ),
           Effect.orDie
         ),
         { startImmediately: true }
@@ -511,11 +558,15 @@ describe("a session that is suspended for a reload", () => {
         })
       const old = kind("old", scanning.pass)
       const host = yield* testSessionHost([
-        generations("scan", (ctx) => Effect.asVoid(ctx.task(old)), (ctx) => Effect.asVoid(ctx.task(kind("new", Effect.void))))
+        generations("scan", (ctx) =>
+          Effect.asVoid(ctx.task(old)), (ctx) =>
+          Effect.asVoid(ctx.task(kind("new", Effect.void))))
       ])
       const { id } = yield* host.session.create()
       const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
-      const task = yield* main.commit((tx) => tx.createTask(old, {}, { background: true }))
+      const task = yield* main.commit((tx) =>
+        tx.createTask(old, {}, { background: true })
+      )
       const waiting = yield* Effect.forkScoped(main.waitForTask(task), { startImmediately: true })
       yield* scanning.reached
       yield* reload(host, "scan")
@@ -538,7 +589,10 @@ describe("the service of plugins", () => {
         _tag: "ReloadFailed",
         message: "Plugin echo failed in the session host during setup: no key; nothing was changed"
       })
-      expect((yield* plugins.list()).map(({ id, state }) => [id, state])).toEqual([["test.model", "loaded"], ["echo", "loaded"]])
+      expect((yield* plugins.list()).map(({ id, state }) => [id, state])).toEqual([["test.model", "loaded"], [
+        "echo",
+        "loaded"
+      ]])
       expect(yield* plugins.reloadSettings()).toEqual({ plugins: [] })
     }).pipe(Effect.scoped))
 })
@@ -572,7 +626,8 @@ describe("settings that change", () => {
       const reads = (id: string, ...keys: ReadonlyArray<typeof theme | typeof limit>) =>
         Plugin.define({
           id,
-          session: (ctx) => Effect.sync(() => void setups.push(`${id} ${keys.map((key) => ctx.settings.get<unknown>(key)).join(" ")}`))
+          session: (ctx) =>
+            Effect.sync(() => void setups.push(`${id} ${keys.map((key) => ctx.settings.get<unknown>(key)).join(" ")}`))
         })
       const stream = yield* barrier
       const model = scriptedModel([[run(stream.pass), say("done")]])
@@ -604,7 +659,9 @@ describe("settings that change", () => {
         session: (ctx) =>
           Effect.gen(function*() {
             const value = ctx.settings.get(limit)
-            yield* ctx.onActivate(value > 10 ? Effect.fail(new Error("too much")) : Effect.sync(() => void active.push(value)))
+            yield* ctx.onActivate(
+              value > 10 ? Effect.fail(new Error("too much")) : Effect.sync(() => void active.push(value))
+            )
           })
       })
       const host = yield* testSessionHost([strict], { settings: settings.read })

@@ -28,7 +28,9 @@ const makeHost = () => {
       host: "test",
       plugins: Object.entries(sources).map(([id, source]) => ({
         entry: { id, ...source.entry },
-        load: Effect.suspend(() => source.failing === undefined ? Effect.succeed(source.code) : Effect.fail(new Error(source.failing))),
+        load: Effect.suspend(() =>
+          source.failing === undefined ? Effect.succeed(source.code) : Effect.fail(new Error(source.failing))
+        ),
         reload: Effect.suspend(() =>
           source.failing === undefined
             ? Effect.succeed({ entry: source.nextEntry ?? { id, ...source.entry }, facet: source.next ?? source.code })
@@ -123,7 +125,9 @@ describe("Kernel.reload", () => {
         b: { code: host.word("needs:one") }
       })
       const error = yield* Effect.flip(kernel.reload({ plugins: ["a"] }))
-      expect(error.message).toBe("Plugin b failed in the test host during bind: nobody provides one; nothing was changed")
+      expect(error.message).toBe(
+        "Plugin b failed in the test host during bind: nobody provides one; nothing was changed"
+      )
       expect(host.visible()).toEqual(["one", "needs:one"])
     }))
 
@@ -171,7 +175,8 @@ describe("Kernel.reload", () => {
       const kernel = yield* host.boot({
         gate: {
           entry: { required: true },
-          code: (ctx) => Effect.suspend(() => ++setups === 1 ? host.word("gate")(ctx) : Effect.fail(new Error("only once"))),
+          code: (ctx) =>
+            Effect.suspend(() => ++setups === 1 ? host.word("gate")(ctx) : Effect.fail(new Error("only once"))),
           next: (ctx) => ctx.onActivate(Effect.fail(new Error("broken")))
         },
         b: { code: host.word("other") }
@@ -216,7 +221,12 @@ describe("Kernel.reload", () => {
       broken.nextEntry = { id: "acme.mended", version: "2.0.0" }
       expect(yield* kernel.reload({ plugins: ["broken"] })).toEqual(["acme.mended"])
       expect(host.visible()).toEqual(["mended", "good"])
-      expect(yield* kernel.plugins).toMatchObject([{ id: "acme.mended", version: "2.0.0", state: "loaded", error: null }, {
+      expect(yield* kernel.plugins).toMatchObject([{
+        id: "acme.mended",
+        version: "2.0.0",
+        state: "loaded",
+        error: null
+      }, {
         id: "good"
       }])
     }))
@@ -304,7 +314,8 @@ describe("Kernel.reload", () => {
         host.boot({
           a: {
             code: host.word("one"),
-            next: (ctx) => Effect.andThen(host.word("two")(ctx), Effect.andThen(Deferred.succeed(entered, undefined), Effect.never))
+            next: (ctx) =>
+              Effect.andThen(host.word("two")(ctx), Effect.andThen(Deferred.succeed(entered, undefined), Effect.never))
           }
         }),
         scope

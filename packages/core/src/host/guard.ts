@@ -30,7 +30,9 @@ export const guarded = <Context extends object>(
         return Effect.isEffect(given) ? guardEffect(given) : given
       }
     }
-    return isMembers(value) ? Object.fromEntries(Object.entries(value).map(([name, part]) => [name, guard(part)])) : value
+    return isMembers(value)
+      ? Object.fromEntries(Object.entries(value).map(([name, part]) => [name, guard(part)]))
+      : value
   }
 
   const members = Object.entries(context).map(([name, value]) =>

@@ -131,24 +131,27 @@ export const makeBinding = (host: {
       host.directory.handOver(({ session }) => session !== null, host.runtime.exchanging(plugins, exchange)),
     apply: ({ added, removed }) => {
       const leaving = new Set(removed.map(({ plugin }) => plugin))
-      return host.directory.handOver(({ owner }) => leaving.has(owner), Effect.gen(function*() {
-        yield* Effect.forEach(removed.toReversed(), ({ item }) => retract(item), { discard: true })
-        yield* Effect.forEach(added, ({ item }) => publish(item), { discard: true })
-        yield* host.tools.replace({
-          remove: only(removed, "tool").map(({ entry }) => entry),
-          add: only(added, "tool").map(({ entry }) => entry)
+      return host.directory.handOver(
+        ({ owner }) => leaving.has(owner),
+        Effect.gen(function*() {
+          yield* Effect.forEach(removed.toReversed(), ({ item }) => retract(item), { discard: true })
+          yield* Effect.forEach(added, ({ item }) => publish(item), { discard: true })
+          yield* host.tools.replace({
+            remove: only(removed, "tool").map(({ entry }) => entry),
+            add: only(added, "tool").map(({ entry }) => entry)
+          })
+          yield* host.providers.contributions.replace({
+            remove: only(removed, "provider").map(({ entry }) => entry),
+            add: only(added, "provider").map(({ entry }) => entry)
+          })
+          yield* host.runtime.declare({
+            remove: only(removed, "declaration").map(({ declaration }) => declaration),
+            add: only(added, "declaration").map(({ declaration }) => declaration)
+          })
+          // Once everything is there, so that no order among the added ones matters.
+          yield* Effect.forEach(only(added, "use"), ({ resolve }) => Effect.orDie(resolve), { discard: true })
         })
-        yield* host.providers.contributions.replace({
-          remove: only(removed, "provider").map(({ entry }) => entry),
-          add: only(added, "provider").map(({ entry }) => entry)
-        })
-        yield* host.runtime.declare({
-          remove: only(removed, "declaration").map(({ declaration }) => declaration),
-          add: only(added, "declaration").map(({ declaration }) => declaration)
-        })
-        // Once everything is there, so that no order among the added ones matters.
-        yield* Effect.forEach(only(added, "use"), ({ resolve }) => Effect.orDie(resolve), { discard: true })
-      }))
+      )
     }
   }
 }

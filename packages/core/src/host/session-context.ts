@@ -126,7 +126,10 @@ const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts)
       if (facet.bound()) return Effect.tap(Effect.orDie(find(token)), useLate(token.id))
       const methods = isRemote(token) ? Object.keys(token.contract.methods ?? {}) : []
       const { resolve, value } = makeStandIn<unknown>(token.id, owner, methods)
-      return Effect.as(register({ kind: "use", service: token.id, late: false, resolve: Effect.map(find(token), resolve) }), value)
+      return Effect.as(
+        register({ kind: "use", service: token.id, late: false, resolve: Effect.map(find(token), resolve) }),
+        value
+      )
     })
 
   const providePerSession = <S extends RemoteService.Any>(

@@ -11,4 +11,12 @@ export type {
 } from "./kernel.ts"
 export * as Kernel from "./kernel.ts"
 export { decodeManifest, ManifestEntry, ManifestError, PluginManifest } from "./manifest.ts"
-export { causeMessage, FacetClosed, HostFailed, type PluginFailure, PluginPhase, PluginStatus, ReloadFailed } from "./status.ts"
+export {
+  causeMessage,
+  FacetClosed,
+  HostFailed,
+  type PluginFailure,
+  PluginPhase,
+  PluginStatus,
+  ReloadFailed
+} from "./status.ts"

@@ -210,7 +210,9 @@ export const make = <Context, Item>(
       closing = true
       for (const facet of taking.toReversed()) {
         const exit = yield* Effect.exit(takeOut([facet]))
-        if (Exit.isFailure(exit)) yield* report(facet.failure("dispose", causeMessage(exit.cause), exit.cause))
+        if (Exit.isFailure(exit)) {
+          yield* report(facet.failure("dispose", causeMessage(exit.cause), exit.cause))
+        }
         if (facet.status().state === "starting" || facet.status().state === "loaded") facet.enter("dispose", "closed")
       }
     }).pipe(Effect.uninterruptible)

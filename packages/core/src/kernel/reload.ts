@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import type { Facet, RunningFacet } from "./facet.ts"
-import type { Binding, BindFault, PluginSource, ReloadOptions } from "./kernel.ts"
+import type { BindFault, Binding, PluginSource, ReloadOptions } from "./kernel.ts"
 import type { ManifestEntry } from "./manifest.ts"
 import type { HostFailed, PluginFailure } from "./status.ts"
 import { causeMessage, ReloadFailed } from "./status.ts"
@@ -123,7 +123,9 @@ export const reloadSlots = <Context, Item>(
       const abandon = Effect.suspend(() => dispose(candidates.map(({ facet }) => facet)))
 
       /** Gives the whole up if somebody would lose by the failure; else leaves the failed ones out. */
-      const drop = (failed: ReadonlyArray<{ readonly candidate: Candidate<Context, Item> | null; failure: PluginFailure }>) =>
+      const drop = (
+        failed: ReadonlyArray<{ readonly candidate: Candidate<Context, Item> | null; failure: PluginFailure }>
+      ) =>
         Effect.gen(function*() {
           if (failed.some(({ candidate }) => candidate === null || candidate.old !== null)) {
             yield* abandon
@@ -153,14 +155,17 @@ export const reloadSlots = <Context, Item>(
           Result.isFailure(done) ? drop([{ candidate, failure: done.failure }]) : Effect.void)
 
       yield* Effect.gen(function*() {
-        for (const candidate of candidates) yield* attempt(candidate, load(candidate))
+        for (const candidate of candidates) {
+          yield* attempt(candidate, load(candidate))
+        }
         for (const candidate of candidates) {
           if (candidate.code !== undefined) yield* attempt(candidate, parts.setUp(candidate.facet, candidate.code))
         }
         for (let faults = check(next()); faults.length > 0; faults = check(next())) {
           yield* drop(faults.map(({ message, plugin }) => {
             const candidate = candidates.find(({ facet }) => facet.id === plugin) ?? null
-            const facet = candidate?.facet ?? taking().find(({ id }) => id === plugin) ?? parts.facetOf({ id: plugin }, 0)
+            const facet = candidate?.facet ?? taking().find(({ id }) => id === plugin) ??
+              parts.facetOf({ id: plugin }, 0)
             return { candidate, failure: facet.failure("bind", message, Cause.empty) }
           }))
         }

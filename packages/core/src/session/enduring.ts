@@ -25,8 +25,10 @@ export const enduring = (id: string, resolve: (id: string) => Through): Conversa
     abortTask: (ref) => through((conversation) => conversation.abortTask(ref)),
     send: (input) => Effect.map(through((conversation) => conversation.send(input)), (sent) => handle(sent.id)),
     input: (inputID) =>
-      Effect.map(through((conversation) => conversation.input(inputID)), (known) =>
-        known === null ? null : handle(inputID)),
+      Effect.map(
+        through((conversation) => conversation.input(inputID)),
+        (known) => known === null ? null : handle(inputID)
+      ),
     abort: (reason) => through((conversation) => conversation.abort(reason)),
     configure: (patch) => through((conversation) => conversation.configure(patch)),
     write: (kind, entry) => through((conversation) => conversation.write(kind, entry)),
@@ -37,7 +39,8 @@ export const enduring = (id: string, resolve: (id: string) => Through): Conversa
     watch: through((conversation) => conversation.watch),
     entries: (scan) => through((conversation) => conversation.entries(scan)),
     context: through((conversation) => conversation.context),
-    fork: (at) => Effect.map(through((conversation) => conversation.fork(at)), (forked) => enduring(forked.id, resolve)),
+    fork: (at) =>
+      Effect.map(through((conversation) => conversation.fork(at)), (forked) => enduring(forked.id, resolve)),
     reset: (handoff) => through((conversation) => conversation.reset(handoff)),
     collapse: (instructions) => through((conversation) => conversation.collapse(instructions)),
     finalText: through((conversation) => conversation.finalText)
@@ -46,5 +49,7 @@ export const enduring = (id: string, resolve: (id: string) => Through): Conversa
 
 /** An input that was there before is there after reopening: inputs are durable. */
 const found = (conversation: Conversation, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
-  Effect.flatMap(conversation.input(inputID), (input) =>
-    input === null ? Effect.die(new Error(`The input ${inputID} is gone.`)) : Effect.succeed(input))
+  Effect.flatMap(
+    conversation.input(inputID),
+    (input) => input === null ? Effect.die(new Error(`The input ${inputID} is gone.`)) : Effect.succeed(input)
+  )

@@ -10,5 +10,8 @@ export interface OpenSession {
   readonly main: Conversation
   readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>
   /** Every conversation by id, oldest first; `owner` is the task that a sub-agent's conversation belongs to. */
-  readonly conversations: Effect.Effect<ReadonlyArray<{ readonly id: string; readonly owner: string | null }>, HarnessError>
+  readonly conversations: Effect.Effect<
+    ReadonlyArray<{ readonly id: string; readonly owner: string | null }>,
+    HarnessError
+  >
 }

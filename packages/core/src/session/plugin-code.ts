@@ -61,8 +61,7 @@ export const makePluginCode = (): PluginCode => {
       }))
 
   return {
-    run: (plugin, code) =>
-      entered(plugin, (leave, restore) => Effect.ensuring(restore(Effect.suspend(code)), leave)),
+    run: (plugin, code) => entered(plugin, (leave, restore) => Effect.ensuring(restore(Effect.suspend(code)), leave)),
     stream: (plugin, code) =>
       Stream.unwrap(
         Effect.as(entered(plugin, (leave) => Effect.addFinalizer(() => leave)), Stream.suspend(code))

@@ -21,7 +21,6 @@ import * as Semaphore from "effect/Semaphore"
 import type {
   Conversation,
   ConversationConfig,
-  Harness,
   HarnessError,
   InputHandle,
   InputOutcome,
@@ -32,7 +31,7 @@ import { HarnessError as HarnessFault, mainConversation } from "../harness/index
 import { Location, makeKeyed } from "../location/index.ts"
 import type { FilePart, TextPart } from "../model/index.ts"
 import { ProviderRegistry } from "../model/index.ts"
-import type { SessionInUse, StorageError } from "../storage/index.ts"
+import type { StorageError } from "../storage/index.ts"
 import { SessionStorage } from "../storage/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
@@ -40,15 +39,13 @@ import { openHarness } from "../turn/index.ts"
 import { openArtifact } from "./artifacts.ts"
 import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
 import { enduring, type Through } from "./enduring.ts"
+import { makeExchanges } from "./exchange.ts"
 import { SessionLocationMismatch } from "./identity.ts"
+import type { Held, Live, OpenError } from "./live.ts"
 import type { OpenSession } from "./open-session.ts"
 import { CurrentSession, makePluginCode, type PluginCode } from "./plugin-code.ts"
-import type { UnknownSession } from "./record.ts"
 import { makeReopenable, type Reopenable } from "./reopenable.ts"
 import { SessionStore } from "./store.ts"
-
-/** Why a session could not be opened here. */
-export type OpenError = UnknownSession | SessionLocationMismatch | SessionInUse | StorageError | HarnessError
 
 /** What somebody asks of a session. */
 export interface Prompt {
@@ -125,7 +122,9 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   /** Completes when no work runs: until then the location is needed. */
   readonly settled: Effect.Effect<void>
   /** What turns need beyond models and tools; set by the host before anything opens. */
-  readonly configureTurns: (options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">>) => Effect.Effect<void>
+  readonly configureTurns: (
+    options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">>
+  ) => Effect.Effect<void>
 }
 
 export interface SessionRuntimeOptions {
@@ -133,19 +132,6 @@ export interface SessionRuntimeOptions {
   readonly idleTime?: Duration.Input
   /** Time limit of each effect that extensions run when a session opens; default 10 seconds. */
   readonly declarationLimit?: Duration.Input
-}
-
-/** One opening of a session. */
-interface Live extends DeclarationTarget {
-  readonly harness: Harness
-  readonly reconcile: Effect.Effect<void, HarnessError>
-  /** Everything declared has been applied; work may run. */
-  readonly isReady: () => boolean
-}
-
-/** A session as its holders hold it, from one opening to the next. */
-interface Held extends Reopenable<Live, OpenError> {
-  readonly session: OpenSession
 }
 
 const isClosed = (error: unknown): boolean => error instanceof HarnessFault && error.code === "closed"
@@ -178,8 +164,13 @@ const make = (options: SessionRuntimeOptions) =>
     const open = new Map<string, Live>()
     /** Sessions whose work may run: it goes on by itself when they are opened again. */
     const started = new Set<string>()
-    /** Lasts as long as an exchange of code: what is held for it is released when it closes. */
-    let exchange: Scope.Scope | null = null
+    const exchanges = makeExchanges({
+      open,
+      held,
+      code,
+      kindsOf: (plugins) =>
+        declarations.flatMap(({ plugin, task }) => task !== undefined && plugins.includes(plugin) ? [task] : [])
+    })
     // One fiber for each piece of work that must keep its session open after whoever asked for it has gone.
     const work = yield* FiberSet.make<void>()
 
@@ -229,7 +220,7 @@ const make = (options: SessionRuntimeOptions) =>
         })
         // So that whatever its tasks run knows for which session it works.
         const harness = yield* Effect.provideService(opened, CurrentSession, sessionID)
-        if (exchange !== null) yield* Scope.provide(harness.hold, exchange)
+        yield* exchanges.join(harness)
         const applied = new Map<SessionDeclaration, Scope.Closeable>()
         const line = yield* Semaphore.make(1)
         const target: DeclarationTarget = {
@@ -299,8 +290,10 @@ const make = (options: SessionRuntimeOptions) =>
           identity: { sessionID, location },
           main: enduring(mainConversation, conversation),
           conversation: (id) =>
-            Effect.map(inLive(({ harness }) => harness.conversation(id)), (found) =>
-              found === null ? null : enduring(id, conversation)),
+            Effect.map(
+              inLive(({ harness }) => harness.conversation(id)),
+              (found) => found === null ? null : enduring(id, conversation)
+            ),
           conversations: inLive(({ harness }) => harness.conversations)
         }
         const entry: Held = { ...reopenable, session }
@@ -407,10 +400,16 @@ const make = (options: SessionRuntimeOptions) =>
           })),
       active: Effect.gen(function*() {
         const active: Array<string> = []
-        for (const [id, live] of open) if (yield* live.harness.main.busy) active.push(id)
+        for (const [id, live] of open) {
+          if (yield* live.harness.main.busy) {
+            active.push(id)
+          }
+        }
         return active.sort()
       }),
-      configure: (sessionID, patch) => using(sessionID, (live) => live.harness.main.configure(patch)),
+      configure: (sessionID, patch) =>
+        using(sessionID, (live) =>
+          live.harness.main.configure(patch)),
       abortInput: (sessionID, inputID) =>
         using(sessionID, (live) => Effect.flatMap(inputOf(live, inputID), (handle) => handle.abort)),
       fork: (sessionID, at) =>
@@ -429,44 +428,16 @@ const make = (options: SessionRuntimeOptions) =>
         Effect.gen(function*() {
           declarations = [...declarations.filter((declaration) => !change.remove.includes(declaration)), ...change.add]
             .sort((left, right) => left.order - right.order)
-          for (const [sessionID, live] of [...open]) {
+          for (const [sessionID, live] of open) {
             const reconciled = yield* Effect.exit(live.reconcile)
             const entry = held.get(sessionID)
-            if (Exit.isFailure(reconciled) && entry?.now() === live) yield* entry.close(({ harness }) => harness.suspend)
+            if (Exit.isFailure(reconciled) && entry?.now() === live) {
+              yield* entry.close(({ harness }) => harness.suspend)
+            }
           }
         }),
       code,
-      exchanging: (plugins, change) =>
-        Effect.scoped(Effect.gen(function*() {
-          exchange = yield* Effect.scope
-          yield* Effect.addFinalizer(() =>
-            Effect.sync(() => {
-              exchange = null
-            })
-          )
-          yield* code.pause(plugins)
-          yield* Effect.forEach([...open.values()], ({ harness }) => harness.hold, { discard: true })
-          const kinds = declarations.flatMap(({ plugin, task }) =>
-            task !== undefined && plugins.includes(plugin) ? [task] : []
-          )
-          const suspended: Array<Held> = []
-          for (const [sessionID, live] of [...open]) {
-            const entry = held.get(sessionID)
-            const running = yield* live.harness.running
-            const isConcerned = code.isRunning(sessionID, plugins) || kinds.some((kind) => running.has(kind))
-            if (!isConcerned || entry?.now() !== live) continue
-            suspended.push(entry)
-            yield* entry.suspend(({ harness }) => harness.suspend)
-          }
-          return yield* Effect.ensuring(
-            change,
-            Effect.forEach(suspended, (entry) =>
-              Effect.catch(entry.reopen, (error) =>
-                Effect.logError(`The session ${entry.session.identity.sessionID} could not be opened again.`, error)), {
-              discard: true
-            })
-          )
-        })),
+      exchanging: exchanges.run,
       targets: () => [...open.values()],
       settled: FiberSet.awaitEmpty(work),
       configureTurns: (given) =>
