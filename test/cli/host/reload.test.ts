@@ -15,7 +15,7 @@ afterEach(() => {
 const run = async (...steps: ReadonlyArray<unknown>): Promise<ReadonlyArray<unknown>> => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "bezel-reload-")))
   folders.push(folder)
-  const program = join(import.meta.dirname, "reload-program.ts")
+  const program = join(import.meta.dirname, "program.ts")
   const { stdout } = await promisify(execFile)(process.execPath, [program, folder, JSON.stringify(steps)], {
     env: { ...process.env, HOME: folder, BEZEL_CONFIG_DIR: join(folder, "config") }
   })

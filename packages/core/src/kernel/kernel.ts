@@ -213,18 +213,24 @@ export const make = <Context, Item>(
         if (Exit.isFailure(exit)) {
           yield* report(facet.failure("dispose", causeMessage(exit.cause), exit.cause))
         }
-        if (facet.status().state === "starting" || facet.status().state === "loaded") facet.enter("dispose", "closed")
+        if (facet.status().state === "starting" || facet.status().state === "loaded") {
+          facet.enter("dispose", "closed")
+        }
       }
     }).pipe(Effect.uninterruptible)
 
     const hostFailed = (failures: ReadonlyArray<PluginFailure>) =>
       Effect.gen(function*() {
-        if (!closing) yield* closeAll
+        if (!closing) {
+          yield* closeAll
+        }
         return yield* new HostFailed({
           host: options.host,
           message: failures.length === 0
             ? `The ${options.host} host was closed while it started.`
-            : failures.map((failed) => failed.message).join("\n"),
+            : failures.map((failed) =>
+              failed.message
+            ).join("\n"),
           failures: failures.map(({ message, phase, plugin }) => ({ message, phase, plugin }))
         })
       })

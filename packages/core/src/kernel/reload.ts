@@ -159,11 +159,15 @@ export const reloadSlots = <Context, Item>(
           yield* attempt(candidate, load(candidate))
         }
         for (const candidate of candidates) {
-          if (candidate.code !== undefined) yield* attempt(candidate, parts.setUp(candidate.facet, candidate.code))
+          if (candidate.code !== undefined) {
+            yield* attempt(candidate, parts.setUp(candidate.facet, candidate.code))
+          }
         }
         for (let faults = check(next()); faults.length > 0; faults = check(next())) {
           yield* drop(faults.map(({ message, plugin }) => {
-            const candidate = candidates.find(({ facet }) => facet.id === plugin) ?? null
+            const candidate = candidates.find(({ facet }) =>
+              facet.id === plugin
+            ) ?? null
             const facet = candidate?.facet ?? taking().find(({ id }) => id === plugin) ??
               parts.facetOf({ id: plugin }, 0)
             return { candidate, failure: facet.failure("bind", message, Cause.empty) }
