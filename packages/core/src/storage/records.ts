@@ -16,7 +16,8 @@ export const decodeStored = <A>(text: unknown, path: string, what: string): A =>
   } catch {
     throw new StorageError({
       kind: "corrupt",
-      message: `${path}: ${what} cannot be read back; restore the file from a backup, or remove the session`,
+      message:
+        `${path}: ${what} cannot be read back; run \`bezel session repair\` with the id of the session, or restore the file from a backup`,
       path
     })
   }
