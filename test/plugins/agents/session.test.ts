@@ -1,4 +1,5 @@
-import { Plugin } from "@bezel/core/host"
+import { Plugin, PluginKernel } from "@bezel/core/host"
+import { SessionRuntime } from "@bezel/core/session"
 import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
 import { call, emptySettings, scriptedModel, temporaryDirectory } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
@@ -7,7 +8,7 @@ import { session as agents } from "@bezel/plugins/agents/session"
 import { type PermissionRules, PermissionsKey } from "@bezel/plugins/permissions"
 import { type AgentSettings, AgentsSetting } from "@bezel/plugins/settings"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { bash, codes, person, world } from "../permissions/world.ts"
@@ -260,6 +261,28 @@ describe("an agent's permissions", () => {
       yield* host.ask(sessionID, "2")
       expect(ran).toEqual(["bash make"])
     }).pipe(Effect.scoped))
+})
+
+describe("a reload", () => {
+  it.live.each(["bezel.permissions", "bezel.agents"])(
+    "of %s loosens nothing in a session that is open",
+    (plugin) =>
+      Effect.gen(function*() {
+        const { host, ran } = yield* agentWorld(
+          [[bash("make")], "one", [bash("make")], "two", [bash("ls")], "three"],
+          { rules: everything, yes: true }
+        )
+        const plan = yield* Effect.orDie(host.session.create({ agent: "plan" }))
+        yield* Effect.orDie(Context.get(host.services, SessionRuntime).open(plan.id))
+        yield* host.ask(plan.id, "1")
+        yield* Context.get(host.services, PluginKernel).reload({ plugins: [plugin] })
+        yield* host.ask(plan.id, "2")
+        expect(ran).toEqual([])
+        yield* host.ask(plan.id, "3")
+        expect(ran).toEqual(["bash ls"])
+        expect(yield* codes(host, plan.id)).toEqual(["denied_by_rule", "denied_by_rule", null])
+      }).pipe(Effect.scoped)
+  )
 })
 
 describe("the plan agent", () => {

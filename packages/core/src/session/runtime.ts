@@ -35,7 +35,7 @@ import type { StorageError } from "../storage/index.ts"
 import { SessionStorage } from "../storage/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
-import { openHarness } from "../turn/index.ts"
+import { anyAgent, defaultCompaction, openHarness } from "../turn/index.ts"
 import { openArtifact } from "./artifacts.ts"
 import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
 import { enduring, type Through } from "./enduring.ts"
@@ -206,6 +206,9 @@ const make = (options: SessionRuntimeOptions) =>
         const storage = yield* files.write(sessionID)
         const opened = openHarness(storage, {
           ...turns,
+          // Asked for each time: who says it may be exchanged for another while the session is open.
+          agent: (name) => turns.agent?.(name) ?? Effect.succeed(anyAgent),
+          compaction: Effect.suspend(() => turns.compaction ?? Effect.succeed(defaultCompaction)),
           sessionID,
           models,
           tools,
