@@ -105,9 +105,15 @@ export interface Frames {
 /** Also remembers what goes through. */
 const tapped = (transport: Transport, frames: Frames): Transport => ({
   ...transport,
-  send: (frame) => Effect.andThen(Effect.sync(() => frames.sent.push(frame)), transport.send(frame)),
+  post: (frame) => {
+    frames.sent.push(frame)
+    return transport.post(frame)
+  },
   run: (onFrame) =>
-    transport.run((frame) => Effect.andThen(Effect.sync(() => frames.received.push(frame)), onFrame(frame)))
+    transport.run((frame) => {
+      frames.received.push(frame)
+      return onFrame(frame)
+    })
 })
 
 export const makeHost = (transport: TransportUnderTest, options?: EndpointOptions) =>

@@ -27,11 +27,13 @@ export const duplex = (transport: Transport): Duplex => {
       transport.run((frame) => {
         if (!toHost.test(frame)) return onFrame(frame)
         Queue.offerUnsafe(requests, frame)
-        return Effect.void
+        return null
       }).pipe(Effect.ensuring(Effect.sync(() => Queue.endUnsafe(requests))))
     ),
     host: half((onFrame) =>
-      Effect.forever(Effect.flatMap(Queue.take(requests), onFrame), { disableYield: true }).pipe(
+      Effect.forever(Effect.flatMap(Queue.take(requests), (frame) => onFrame(frame) ?? Effect.void), {
+        disableYield: true
+      }).pipe(
         Effect.catch(() => Effect.void)
       )
     )

@@ -11,6 +11,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import type * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
@@ -32,6 +33,7 @@ import {
   ServiceError
 } from "../service/index.ts"
 import type { ClientSeat, Instance, MethodContract, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
+import { ServerCalls } from "./call-server.ts"
 import { ClientView } from "./client-view.ts"
 import { notAttached, otherProtocol, overloaded, unknownMember, unknownService } from "./refusals.ts"
 import { serverProtocol } from "./transport.ts"
@@ -87,7 +89,7 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
         serve: Effect.fnUntraced(function*(transport, client) {
           const connection = yield* Effect.acquireRelease(
             Effect.sync(() => {
-              const served = new ServedConnection(directory, options, client?.user ?? null)
+              const served = new ServedConnection(directory, options, client?.user ?? null, own)
               clients.set(served.identity.id, served)
               return served
             }),
@@ -98,6 +100,7 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
               })
           )
           const run = yield* FiberSet.makeRuntime<never>()
+          const calls = new ServerCalls((message) => connection.call(message))
           connection.run = (effect) => {
             run(effect)
           }
@@ -107,12 +110,11 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
             close: (id, reason) => connection.view.interaction({ type: "close", id, reason })
           })
           const handlers = yield* ServiceGroup.toHandlers({
-            call: connection.call,
             watch: (message) => connection.watch(message),
             control: (message) => connection.control(message)
           })
           yield* RpcServer.make(ServiceGroup, { disableFatalDefects: true, disableTracing: true }).pipe(
-            Effect.provideServiceEffect(RpcServer.Protocol, serverProtocol(transport)),
+            Effect.provideServiceEffect(RpcServer.Protocol, serverProtocol(transport, calls)),
             Effect.provideContext(handlers),
             Effect.raceFirst(transport.closed)
           )
@@ -136,11 +138,19 @@ class ServedConnection {
   readonly view: ClientView
   private readonly directory: ServiceDirectoryShape
   private readonly options: EndpointOptions
+  /** What calls run in. */
+  private readonly context: Context.Context<never>
   private readonly selecting = Semaphore.makeUnsafe(1)
   private inFlight = 0
 
-  constructor(directory: ServiceDirectoryShape, options: EndpointOptions, user: string | null) {
+  constructor(
+    directory: ServiceDirectoryShape,
+    options: EndpointOptions,
+    user: string | null,
+    context: Context.Context<never>
+  ) {
     this.directory = directory
+    this.context = context
     this.options = options
     this.identity = { id: crypto.randomUUID(), label: "a client", user }
     this.view = new ClientView(directory, {
@@ -159,8 +169,18 @@ class ServedConnection {
 
   // ------------------------------------------------------------------------------------------------------------- calls
 
-  readonly call = (message: unknown): Effect.Effect<JsonValue, WireError> =>
-    Effect.suspend(() => this.dispatch(message))
+  /** Starts a call. A new context for each greeting, since the label is a part of who calls. */
+  call(message: unknown): Fiber.Fiber<JsonValue, WireError> {
+    const made = this.starting
+    if (made?.identity === this.identity) return made.run(this.dispatch(message))
+    const run = Effect.runForkWith(Context.add(this.context, ClientIdentity, this.identity))
+    this.starting = { identity: this.identity, run }
+    return run(this.dispatch(message))
+  }
+
+  private starting:
+    | { readonly identity: ClientIdentity; readonly run: ReturnType<typeof Effect.runForkWith<never>> }
+    | undefined
 
   private dispatch(message: unknown): Effect.Effect<JsonValue, WireError> {
     const decoded = decodeCall(message)
@@ -198,7 +218,6 @@ class ServedConnection {
         root: call.trace === undefined,
         parent: call.trace === undefined ? undefined : Tracer.externalSpan(call.trace)
       }, { captureStackTrace: false }),
-      Effect.provideService(ClientIdentity, this.identity),
       Effect.ensuring(Effect.sync(() => {
         this.inFlight--
         if (reserved !== undefined) this.view.references.settle(reserved)

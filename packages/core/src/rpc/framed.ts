@@ -53,6 +53,15 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
     outgoing.leave(farewell(reason))
     over()
   }
+  const post = (frame: string): boolean => {
+    const result = outgoing.push(frame)
+    if (result !== "full") return result === "taken"
+    fault = "A peer does not read what it is sent; the connection is closed."
+    dismiss(
+      new ServiceError({ code: "overloaded", message: "This peer does not read what it is sent; it is given up." })
+    )
+    return false
+  }
   return {
     received: (frames) => inbox.push(frames),
     oversized: () => {
@@ -68,18 +77,8 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
     },
     transport: {
       frameLimit,
-      send: (frame) =>
-        Effect.suspend(() => {
-          const result = outgoing.push(frame)
-          if (result !== "full") return result === "taken" ? taken : refused
-          dismiss(
-            new ServiceError({ code: "overloaded", message: "This peer does not read what it is sent; it is given up." })
-          )
-          return Effect.as(
-            Effect.logWarning("A peer does not read what it is sent; the connection is closed."),
-            false
-          )
-        }),
+      post,
+      send: (frame) => Effect.sync(() => post(frame)),
       run: (onFrame) =>
         Effect.suspend(() => {
           running = true
@@ -134,6 +133,3 @@ export const makeMemoryPair = (options: FrameOptions = {}): readonly [client: Tr
   ends.push(client, server)
   return [client.transport, server.transport]
 }
-
-const taken = Effect.succeed(true)
-const refused = Effect.succeed(false)

@@ -13,12 +13,17 @@ export interface Flow {
   readonly resume: () => void
 }
 
+/** Handles a frame: null when that is done, or what remains to be done before the next one. */
+export type OnFrame = (frame: string) => Effect.Effect<void> | null
+
 export class Inbox {
   private frames: Array<string> = []
   private waiting = 0
   private paused = false
   private ended = false
   private cut = false
+  /** While nothing remains to be done, frames are handled as they come. */
+  private idle: OnFrame | null = null
   private readonly flow: Flow | null
   private readonly filled = Latch.makeUnsafe(false)
 
@@ -28,7 +33,15 @@ export class Inbox {
 
   push(frames: ReadonlyArray<string>): void {
     if (this.ended) return
-    for (const frame of frames) {
+    let at = 0
+    for (let onFrame = this.idle; onFrame !== null && at < frames.length && !this.cut; onFrame = this.idle) {
+      const rest = onFrame(frames[at++] ?? "")
+      if (rest === null) continue
+      this.idle = null
+      this.rest = rest
+    }
+    if (at === frames.length && this.rest === null) return
+    for (const frame of at === 0 ? frames : frames.slice(at)) {
       this.frames.push(frame)
       this.waiting += frame.length
     }
@@ -38,6 +51,8 @@ export class Inbox {
     }
     this.filled.openUnsafe()
   }
+
+  private rest: Effect.Effect<void> | null = null
 
   /** Nothing more comes; what waits is still handled. */
   end(): void {
@@ -53,26 +68,27 @@ export class Inbox {
   }
 
   /** Completes after the end. */
-  run(onFrame: (frame: string) => Effect.Effect<void>): Effect.Effect<void> {
+  run(onFrame: OnFrame): Effect.Effect<void> {
     const next: Effect.Effect<void> = Effect.suspend(() => {
-      if (this.frames.length === 0) {
-        if (this.ended) return Effect.void
-        this.filled.closeUnsafe()
-        return Effect.flatMap(this.filled.await, () => next)
+      let at = 0
+      while (this.rest === null && at < this.frames.length && !this.cut) this.rest = onFrame(this.frames[at++] ?? "")
+      if (at > 0) {
+        this.frames = this.frames.slice(at)
+        this.waiting = this.frames.reduce((sum, frame) => sum + frame.length, 0)
       }
-      const batch = this.frames
-      this.frames = []
-      this.waiting = 0
-      return Effect.flatMap(
-        Effect.forEach(batch, (frame) => this.cut ? Effect.void : onFrame(frame), { discard: true }),
-        () => {
-          if (this.paused) {
-            this.paused = false
-            this.flow?.resume()
-          }
-          return next
-        }
-      )
+      const rest = this.rest
+      if (rest !== null) {
+        this.rest = null
+        return Effect.flatMap(rest, () => next)
+      }
+      if (this.paused) {
+        this.paused = false
+        this.flow?.resume()
+      }
+      if (this.ended) return Effect.void
+      this.filled.closeUnsafe()
+      this.idle = onFrame
+      return Effect.flatMap(this.filled.await, () => next)
     })
     return next
   }

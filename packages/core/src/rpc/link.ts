@@ -8,10 +8,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcClientError from "effect/rpc/RpcClientError"
+import { RequestId } from "effect/rpc/RpcMessage"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ServiceError } from "../service/index.ts"
-import { clientProtocol, refusalOf } from "./transport.ts"
+import { clientProtocol, disconnected, refusalOf } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { decodeItem, fromWireError, ServiceGroup } from "./wire.ts"
 import type { Call, Control, Item, Watch, WireError } from "./wire.ts"
@@ -40,30 +41,16 @@ export interface Link {
 /** As many as the far side puts into one batch, so that a batch never holds up what comes behind it. */
 const bufferedItems = 4_096
 
-export const disconnected = (): ServiceError =>
-  new ServiceError({
-    code: "disconnected",
-    message: "The connection to the host was lost, or is not there; whether the host applied the call is not known."
-  })
-
 export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope.Scope> =>
   Effect.gen(function*() {
     const gone = Deferred.makeUnsafe<void>()
     yield* Effect.addFinalizer(() => Effect.andThen(transport.close, Deferred.succeed(gone, undefined)))
     yield* Effect.forkScoped(Effect.andThen(transport.closed, Deferred.succeed(gone, undefined)))
-    let farewell: ServiceError | null = null
-    let check: Effect.Effect<void> = Effect.void
-    const parts = {
-      onFarewell: (reason: ServiceError) => {
-        farewell = reason
-      },
-      onCheck: (effect: Effect.Effect<void>) => {
-        check = effect
-      }
-    }
-    const client = yield* RpcClient.make(ServiceGroup, { disableTracing: true }).pipe(
-      Effect.provideServiceEffect(RpcClient.Protocol, clientProtocol(transport, parts))
-    )
+    const [protocol, parts] = yield* clientProtocol(transport)
+    const client = yield* RpcClient.make(ServiceGroup, {
+      disableTracing: true,
+      generateRequestId: () => RequestId(parts.nextId())
+    }).pipe(Effect.provideService(RpcClient.Protocol, protocol))
     const isClosed = () => Deferred.isDoneUnsafe(gone)
 
     /** What went wrong on the way, told apart from what the host answered. */
@@ -84,7 +71,7 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     let references = 0
     return {
       nextReference: () => ++references,
-      call: (call) => Effect.catchCause(client.call(call), (cause) => Effect.fail(classify(cause))),
+      call: (call) => parts.calls.call(call),
       control: (control) =>
         Effect.catchCause(client.control(control), (cause) => Effect.fail(toServiceError(classify(cause)))),
       watch: (watch, onItem) =>
@@ -102,8 +89,8 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
         ),
       closed: Deferred.await(gone),
       isClosed,
-      farewell: () => farewell,
-      check: Effect.suspend(() => check),
+      farewell: parts.farewell,
+      check: parts.check,
       close: transport.close
     }
   })

@@ -15,14 +15,19 @@ import * as RpcServer from "effect/rpc/RpcServer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { ServiceError, ServiceErrorCode } from "../service/index.ts"
+import type { ServerCalls } from "./call-server.ts"
+import { ClientCalls } from "./call-client.ts"
 import { tooLong } from "./framing.ts"
+import type { OnFrame } from "./inbox.ts"
 import { EncodedItem } from "./waiting.ts"
 
 export interface Transport {
-  /** Completes when the frame is on its way: false when the connection is closed and it never will be. */
+  /** Whether the frame is on its way; false when the connection is closed and it never will be. */
+  readonly post: (frame: string) => boolean
+  /** The same as an effect. */
   readonly send: (frame: string) => Effect.Effect<boolean>
   /** Gives each frame to the handler, one after another, and completes when the connection is closed. */
-  readonly run: (onFrame: (frame: string) => Effect.Effect<void>) => Effect.Effect<void>
+  readonly run: (onFrame: OnFrame) => Effect.Effect<void>
   readonly close: Effect.Effect<void>
   /** Closes after telling the peer why, as far as it still reads. Whatever else waited to be sent is dropped. */
   readonly dismiss: (reason: ServiceError) => Effect.Effect<void>
@@ -80,68 +85,88 @@ const parse = (frame: string): unknown => {
 const isMessage = (value: unknown): value is { readonly _tag: string } =>
   typeof value === "object" && value !== null && "_tag" in value && typeof value._tag === "string"
 
-/** The client's side of `effect/rpc` over one transport. Calls in flight fail when it closes. */
+/** What a link gets of its transport beside `effect/rpc`. */
+export interface ClientParts {
+  readonly calls: ClientCalls
+  /** For `effect/rpc`, so that its numbers are none of the calls'. */
+  readonly nextId: () => number
+  /** Compares the counts of both sides. */
+  readonly check: Effect.Effect<void>
+  /** Why the far side closed the connection, if it said so. */
+  readonly farewell: () => ServiceError | null
+}
+
+/** The client's side over one transport. Calls in flight fail when it closes. */
 export const clientProtocol = (
-  transport: Transport,
-  link: {
-    readonly onFarewell: (reason: ServiceError) => void
-    /** Is given the effect that compares the counts of both sides. */
-    readonly onCheck: (check: Effect.Effect<void>) => void
-  }
-): Effect.Effect<RpcClient.Protocol["Service"], never, Scope.Scope> =>
-  RpcClient.Protocol.make(Effect.fnUntraced(function*(write) {
-    // Known from its first message: the answer can be there before the client has begun to listen, and is kept for it.
-    const clients = new Set<number>()
-    const everyone = (message: FromServerEncoded) =>
-      Effect.forEach([...clients], (id) => write(id, message), { discard: true })
+  transport: Transport
+): Effect.Effect<readonly [RpcClient.Protocol["Service"], ClientParts], never, Scope.Scope> =>
+  Effect.gen(function*() {
     let sent = 0
-    let received = 0
-    link.onCheck(Effect.suspend(() => Effect.asVoid(transport.send(JSON.stringify({ _tag: "Tally", sent })))))
-    yield* transport.run((frame) => {
-      const message = parse(frame)
-      if (!isMessage(message)) return garbage(transport, "The host")
-      const reason = asFarewell(message)
-      if (reason !== undefined) {
-        link.onFarewell(reason)
-        return transport.close
-      }
-      const tally = asTally(message)
-      if (tally !== undefined) return tally.sent === received ? Effect.void : transport.dismiss(miscounted)
-      received++
-      // What the far side of this connection says is checked by `effect/rpc` and by the codecs of the wire.
-      return everyone(message as FromServerEncoded)
-    }).pipe(
-      Effect.andThen(Effect.suspend(() => everyone({ _tag: "ClientProtocolError", error: lost() }))),
-      Effect.forkScoped
-    )
-    return {
-      send: (id, message) =>
-        Effect.suspend(() => {
-          clients.add(id)
-          const frame = JSON.stringify(message)
-          if (tooLong(frame, transport.frameLimit)) return Effect.fail(tooLarge(transport.frameLimit))
-          return Effect.flatMap(transport.send(frame), (taken) => {
-            if (!taken) return Effect.fail(lost())
-            sent++
-            return Effect.void
-          })
-        }),
-      supportsAck: true,
-      supportsTransferables: false,
-      codecFor: RpcSerialization.json.codecFor
+    let ids = 0
+    let reason: ServiceError | null = null
+    const post = (frame: string): ServiceError | null => {
+      if (tooLong(frame, transport.frameLimit)) return overlong(transport.frameLimit)
+      if (!transport.post(frame)) return disconnected()
+      sent++
+      return null
     }
-  }))
-
-const lost = () =>
-  new RpcClientError.RpcClientError({
-    reason: new RpcClientError.RpcClientDefect({ message: "The connection was lost.", cause: "closed" })
+    const nextId = () => ids++
+    const calls = new ClientCalls({ post, nextId })
+    yield* Effect.addFinalizer(() => Effect.sync(() => calls.fail(disconnected())))
+    const protocol = yield* RpcClient.Protocol.make(Effect.fnUntraced(function*(write) {
+      // Known from its first message: the answer can be there before the client has begun to listen, and is kept for it.
+      const clients = new Set<number>()
+      const everyone = (message: FromServerEncoded) =>
+        Effect.forEach([...clients], (id) => write(id, message), { discard: true })
+      let received = 0
+      yield* transport.run((frame) => {
+        const message = parse(frame)
+        if (!isMessage(message)) return garbage(transport, "The host")
+        const parting = asFarewell(message)
+        if (parting !== undefined) {
+          reason = parting
+          return transport.close
+        }
+        const tally = asTally(message)
+        if (tally !== undefined) return tally.sent === received ? null : transport.dismiss(miscounted)
+        received++
+        if (calls.answer(message)) return null
+        // What the far side of this connection says is checked by `effect/rpc` and by the codecs of the wire.
+        return everyone(message as FromServerEncoded)
+      }).pipe(
+        Effect.andThen(Effect.suspend(() => {
+          calls.fail(disconnected())
+          return everyone({ _tag: "ClientProtocolError", error: refusedToSend(disconnected()) })
+        })),
+        Effect.forkScoped
+      )
+      return {
+        send: (id, message) =>
+          Effect.suspend(() => {
+            clients.add(id)
+            const refused = post(JSON.stringify(message))
+            return refused === null ? Effect.void : Effect.fail(refusedToSend(refused))
+          }),
+        supportsAck: true,
+        supportsTransferables: false,
+        codecFor: RpcSerialization.json.codecFor
+      }
+    }))
+    const check = Effect.sync(() => {
+      transport.post(JSON.stringify({ _tag: "Tally", sent }))
+    })
+    return [protocol, { calls, nextId, check, farewell: () => reason }]
   })
 
-/** The reason of a client error that is the sender's own refusal; its `cause` is what the caller is told. */
-const tooLarge = (limit: number) =>
-  new RpcClientError.RpcClientError({
-    reason: new RpcClientError.RpcClientDefect({ message: "The frame is too large.", cause: overlong(limit) })
+export const disconnected = (): ServiceError =>
+  new ServiceError({
+    code: "disconnected",
+    message: "The connection to the host was lost, or is not there; whether the host applied the call is not known."
   })
+
+/** An error of the protocol that says what its callers are told. */
+const refusedToSend = (cause: ServiceError) =>
+  new RpcClientError.RpcClientError({ reason: new RpcClientError.RpcClientDefect({ message: cause.message, cause }) })
 
 const overlong = (limit: number): ServiceError =>
   new ServiceError({
@@ -155,26 +180,34 @@ export const refusalOf = (error: RpcClientError.RpcClientError): ServiceError | 
 
 /** The server's side over one transport, which is one client. */
 export const serverProtocol = (
-  transport: Transport
+  transport: Transport,
+  calls: ServerCalls
 ): Effect.Effect<RpcServer.Protocol["Service"], never, Scope.Scope> =>
   RpcServer.Protocol.make(Effect.fnUntraced(function*(write) {
     const disconnects = yield* Queue.unbounded<number>()
     let sent = 0
     let received = 0
     let newest = -1
-    const send = (frame: string): Effect.Effect<void> =>
-      Effect.map(transport.send(frame), () => {
-        sent++
-      })
+    const post = (frame: string): void => {
+      transport.post(frame)
+      sent++
+    }
+    /** Sends an answer, or in its place the reason why it cannot be sent. */
+    const answer = (frame: string, requestId: string | number): boolean => {
+      const fits = !tooLong(frame, transport.frameLimit)
+      post(fits ? frame : JSON.stringify(refused(requestId, overlong(transport.frameLimit))))
+      return fits
+    }
+    calls.over((frame, requestId) => void answer(frame, requestId))
     yield* transport.run((frame) => {
       const message = parse(frame)
       if (!isMessage(message)) return garbage(transport, "A client")
       if (asFarewell(message) !== undefined) return transport.close
       const tally = asTally(message)
       if (tally !== undefined) {
-        return tally.sent === received
-          ? Effect.asVoid(transport.send(JSON.stringify({ _tag: "Tallied", sent })))
-          : transport.dismiss(miscounted)
+        if (tally.sent !== received) return transport.dismiss(miscounted)
+        transport.post(JSON.stringify({ _tag: "Tallied", sent }))
+        return null
       }
       received++
       // A request that comes twice would be done twice.
@@ -183,10 +216,14 @@ export const serverProtocol = (
         if (id <= newest) return transport.dismiss(miscounted)
         newest = id
       }
+      if (calls.take(message)) return null
       // It interrupts itself over a request that it has, or after the end; that must not end the reading.
       return Effect.catchCause(write(0, message as FromClientEncoded), () => Effect.void)
     }).pipe(
-      Effect.ensuring(Effect.sync(() => Queue.offerUnsafe(disconnects, 0))),
+      Effect.ensuring(Effect.suspend(() => {
+        Queue.offerUnsafe(disconnects, 0)
+        return calls.end
+      })),
       Effect.forkScoped
     )
     return {
@@ -194,13 +231,15 @@ export const serverProtocol = (
       send: (_id, message) =>
         Effect.suspend(() => {
           const frame = encode(message)
-          if (!tooLong(frame, transport.frameLimit)) return send(frame)
-          if (message._tag !== "Exit" && message._tag !== "Chunk") return transport.dismiss(overlong(transport.frameLimit))
-          const answer = send(JSON.stringify(refused(message.requestId, overlong(transport.frameLimit))))
+          if (message._tag !== "Exit" && message._tag !== "Chunk") {
+            if (tooLong(frame, transport.frameLimit)) return transport.dismiss(overlong(transport.frameLimit))
+            post(frame)
+            return Effect.void
+          }
           // The stream behind a chunk that cannot be sent has nobody to send to.
-          return message._tag === "Exit"
-            ? answer
-            : Effect.andThen(answer, write(0, { _tag: "Interrupt", requestId: message.requestId }))
+          return answer(frame, message.requestId) || message._tag === "Exit"
+            ? Effect.void
+            : write(0, { _tag: "Interrupt", requestId: message.requestId })
         }),
       end: () => Effect.void,
       clientIds: Effect.succeed(new Set([0])),

@@ -19,7 +19,6 @@ import { issueOf, refusal, ServiceErrorCode, SpanCarrier } from "../service/inde
 const Opaque: Schema.Codec<unknown> = Schema.Any
 
 export const ServiceGroup = RpcGroup.make(
-  Rpc.make("call", { payload: Opaque, success: Opaque, error: Opaque }),
   Rpc.make("watch", { payload: Opaque, success: Opaque, error: Opaque, stream: true }),
   Rpc.make("control", { payload: Opaque, success: Opaque, error: Opaque })
 )
