@@ -499,9 +499,11 @@ describe("a session that is suspended for a reload", () => {
       const conversation = yield* connection.use(Conversation, { key: conversationKey(id, "c1") })
       yield* conversation.ready
       const { inputID } = yield* conversation.send({ text: "go" })
+      const waiting = yield* Effect.forkScoped(conversation.wait({ inputID }), { startImmediately: true })
       yield* started.reached
+      yield* Effect.sleep(10)
       yield* reload(host, "echo")
-      expect(yield* conversation.wait({ inputID })).toMatchObject({ status: "done", text: "done" })
+      expect(yield* Fiber.join(waiting)).toMatchObject({ status: "done", text: "done" })
       const view = yield* conversation.view.changes.pipe(Stream.filter(({ turn }) => turn === null), Stream.runHead)
       expect(view).toMatchObject({
         value: {

@@ -42,7 +42,10 @@ const failureMessage = (failure: JsonValue): string | null => {
 }
 
 /** Provides the main conversation of a session and its forks; what tasks own is theirs. */
-export const provideConversations = (services: Services, session: OpenSession): Effect.Effect<void, HarnessError, Scope.Scope> =>
+export const provideConversations = (
+  services: Services,
+  session: OpenSession
+): Effect.Effect<void, HarnessError, Scope.Scope> =>
   Effect.gen(function*() {
     for (const { id, owner } of yield* session.conversations) {
       const conversation = owner === null ? yield* session.conversation(id) : null
@@ -93,10 +96,13 @@ export const provideConversation = (
           ),
         reset: ({ handoff }) => conversation.reset(handoff),
         collapse: ({ instructions }) =>
-          Effect.map(Effect.flatMap(conversation.collapse(instructions), conversation.waitForTask), ({ failure, status }) => ({
-            status,
-            message: failureMessage(failure)
-          })),
+          Effect.map(
+            Effect.flatMap(conversation.collapse(instructions), conversation.waitForTask),
+            ({ failure, status }) => ({
+              status,
+              message: failureMessage(failure)
+            })
+          ),
         fork: ({ at }) =>
           Effect.gen(function*() {
             const forked = yield* conversation.fork(at)
@@ -117,7 +123,8 @@ export const provideConversation = (
       yield* services.directory.provide(Conversation, implementation, {
         owner: "the host",
         session: sessionID,
-        key: conversationKey(sessionID, conversation.id)
+        key: conversationKey(sessionID, conversation.id),
+        isEnduring: true
       })
       yield* Deferred.succeed(provided, undefined)
       yield* Stream.runForEach(watch.envelopes, (envelope) =>

@@ -34,6 +34,8 @@ export interface Placement {
   readonly session?: string
   /** For services with many instances. */
   readonly key?: string
+  /** What stands behind it outlives the registration: calls under way go on when it is handed over to a successor. */
+  readonly isEnduring?: boolean
 }
 
 /** One live registration of a remote service. */
@@ -134,22 +136,23 @@ class Directory implements ServiceDirectoryShape {
   readonly provide: ServiceDirectoryShape["provide"] = (token, implementation, placement = {}) =>
     Effect.acquireRelease(
       Effect.suspend(() => {
+        const before = this.instances.get(place(token.id, placement.session ?? null, placement.key ?? null))
+        const inherits = before !== undefined && placement.isEnduring === true && this.leaving.has(before)
         const instance: Instance = {
           token,
           owner: placement.owner ?? theHost,
           session: placement.session ?? null,
           key: placement.key ?? null,
           generation: ++this.generations,
-          closed: Latch.makeUnsafe(false),
+          closed: inherits ? before.closed : Latch.makeUnsafe(false),
           implementation
         }
         const refused = this.refusal(instance, placement.replaces)
         if (refused !== undefined) return Effect.fail(refused)
         if (placement.replaces !== undefined) this.remove(placement.replaces)
-        const at = place(token.id, instance.session, instance.key)
-        const before = this.instances.get(at)
-        this.instances.set(at, instance)
-        if (before !== undefined) this.leave(before)
+        this.instances.set(place(token.id, instance.session, instance.key), instance)
+        if (inherits) this.leaving.delete(before)
+        else if (before !== undefined) this.leave(before)
         const known = this.tokens.get(token.id)
         this.tokens.set(token.id, { token, perSession: known?.perSession ?? instance.session !== null })
         placement.replaces?.closed.openUnsafe()
