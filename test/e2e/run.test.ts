@@ -394,6 +394,18 @@ describe("a session", () => {
     expect(await home.run(["run", "--session", original, "go on"])).toMatchObject({ code: 0, stdout: "Four.\n" })
   })
 
+  it("is kept as JSON lines where the user's settings say so, and goes on as it began", async () => {
+    const home = makeHome()
+    home.write("work/a.txt", "A")
+    home.settings({ sessions: { format: "jsonl", durability: "power" } })
+    const sessionID = String((await home.run(["run", "--json", "read a.txt"])).lines()[0]?.sessionID)
+    const journal = join(home.folder, ".local/share/bezel/sessions", sessionID, "journal/000001.jsonl")
+    expect(readFileSync(journal, "utf8")).toContain("read a.txt")
+    home.settings({})
+    expect(await home.run(["run", "--continue", "read a.txt"])).toMatchObject({ code: 0, stdout: "A\n" })
+    expect(readFileSync(journal, "utf8").match(/"kind":"bezel.user"/g)?.length).toBe(2)
+  })
+
   it("is kept in files that only their owner can read, without the key", async () => {
     const home = makeHome()
     home.useServer(await serve({ text: "ok" }))

@@ -4,7 +4,7 @@
 import { SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { SessionStorage } from "@bezel/core/storage"
-import { builtinSettingsKeys } from "@bezel/plugins/settings"
+import { builtinSettingsKeys, type SessionSettings, SessionsSetting } from "@bezel/plugins/settings"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Environment } from "../arguments/command.ts"
@@ -27,8 +27,13 @@ export const settingsLayer = ({ environment, trust }: GlobalOptions) =>
 export const sessionsLayer = ({ environment }: GlobalOptions) =>
   Layer.unwrap(Effect.gen(function*() {
     const { data } = yield* AppPaths
+    // A fault of the settings is told by whatever needs them; sessions can be listed all the same.
+    const kept = yield* Effect.flatMap(Settings, ({ user }) => user).pipe(
+      Effect.map((settings) => settings.get(SessionsSetting)),
+      Effect.orElseSucceed((): SessionSettings => ({}))
+    )
     return SessionStore.layer({ directory: data, version: environment.version }).pipe(
-      Layer.provideMerge(SessionStorage.layer({ directory: data }))
+      Layer.provideMerge(SessionStorage.layer({ directory: data, ...kept }))
     )
   }))
 

@@ -200,6 +200,23 @@ export const LimitsSetting: SettingsKey<LimitSettings> = SettingsKey.make("limit
   description: "How much a tool result, a turn and a session may take."
 })
 
+// ------------------------------------------------------------------------------------------------------------ sessions
+
+export const SessionSettings = Schema.Struct({
+  /** What a commit survives: the death of the process (default), or also that of the machine. */
+  durability: Schema.optionalKey(Schema.Literals(["process", "power"])),
+  /** How new sessions are kept: one SQLite file (default), or a folder of JSON lines. Existing ones stay as they are. */
+  format: Schema.optionalKey(Schema.Literals(["sqlite", "jsonl"]))
+})
+export type SessionSettings = typeof SessionSettings.Type
+
+export const SessionsSetting: SettingsKey<SessionSettings> = SettingsKey.make("sessions", {
+  schema: SessionSettings,
+  default: {},
+  untrusted: "drop",
+  description: "How sessions are kept. Only the user's file counts: sessions of all places are kept alike."
+})
+
 // --------------------------------------------------------------------------------------------------------- presentation
 
 export const ThemeSetting: SettingsKey<string> = SettingsKey.make("theme", {

@@ -11,6 +11,7 @@ import {
   LimitsSetting,
   McpSetting,
   PluginsSetting,
+  SessionsSetting,
   ThemeSetting
 } from "./contract.ts"
 
@@ -25,6 +26,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   PluginsSetting,
   CompactionSetting,
   LimitsSetting,
+  SessionsSetting,
   ThemeSetting,
   KeybindingsSetting
 ]
