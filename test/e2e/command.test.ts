@@ -88,7 +88,7 @@ describe("a wrong command line ends with 2 and one line that names the fault", (
     [["run", "--timeout", "soon", "hi"], 'bezel: --timeout takes a number over 0, not "soon"\n'],
     [["serve"], "bezel serve is not built yet in version 0.1.0\n"],
     [["acp"], "bezel acp is not built yet in version 0.1.0\n"],
-    [["session", "import", "x.json"], "bezel session import is not built yet in version 0.1.0\n"]
+    [["session", "revert"], "bezel session revert is not built yet in version 0.1.0\n"]
   ])("%j", async (argv, stderr) => {
     expect(await makeHome().run(argv)).toMatchObject({ code: 2, stdout: "", stderr })
   })

@@ -403,7 +403,7 @@ describe("a session", () => {
     expect(readFileSync(journal, "utf8")).toContain("read a.txt")
     home.settings({})
     expect(await home.run(["run", "--continue", "read a.txt"])).toMatchObject({ code: 0, stdout: "A\n" })
-    expect(readFileSync(journal, "utf8").match(/"kind":"bezel.user"/g)?.length).toBe(2)
+    expect(readFileSync(journal, "utf8").match(/"kind":"bezel.user","data"/g)?.length).toBe(2)
   })
 
   it("is kept in files that only their owner can read, without the key", async () => {
