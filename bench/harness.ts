@@ -33,15 +33,29 @@ const open = (script: ReadonlyArray<ScriptedTurn>) =>
   Effect.gen(function*() {
     const storage: Storage = yield* openSqlite(path.join(folder, `${files++}.db`), { durability: "process" })
     const counter = { commits: 0 }
-    const counted: Storage = { ...storage, commit: (batch) => Effect.suspend(() => (counter.commits++, storage.commit(batch))) }
+    const counted: Storage = {
+      ...storage,
+      commit: (batch) => Effect.suspend(() => (counter.commits++, storage.commit(batch)))
+    }
     const registry = yield* makeToolRegistry()
     yield* registry.transform({ plugin: "bench", version: "1", order: 0 }, (draft) =>
-      draft.set("echo", tool({ description: "Echoes.", input: Schema.Struct({ text: Schema.String }), execute: ({ text }) => Effect.succeed(text) })))
+      draft.set(
+        "echo",
+        tool({
+          description: "Echoes.",
+          input: Schema.Struct({ text: Schema.String }),
+          execute: ({ text }) => Effect.succeed(text)
+        })
+      ))
     const { info, source } = scriptedModel([], { contextWindow: 100_000_000 })
     const turns = script.values()
     // Each part arrives by itself, as from a network. A model for each request, for a scripted one keeps what it was asked.
-    const stream: Model["stream"] = (request) => Stream.rechunk(scriptedModel([turns.next().value ?? "done"]).stream(request), 1)
-    const models: ModelSource = { ...source, resolve: () => Effect.succeed({ info, stream }) }
+    const stream: Model["stream"] = (request) =>
+      Stream.rechunk(scriptedModel([turns.next().value ?? "done"]).stream(request), 1)
+    const models: ModelSource = {
+      ...source,
+      resolve: () => Effect.succeed({ info, stream })
+    }
     const harness = yield* openHarness(counted, {
       sessionID: "ses_bench",
       models,
@@ -60,7 +74,9 @@ const turn: ScriptedTurn = (request) =>
   request.messages.at(-1)?.role === "user" ? [say("let me see"), call("echo", { text: "hello there" })] : "done with it"
 
 const row = (name: string, left: string, right: string, ratio: number, aim: string): void =>
-  console.log(`${name.padEnd(44)}${left.padStart(18)}${right.padStart(18)}${`${ratio.toFixed(2)}×`.padStart(9)}  ${aim}`)
+  console.log(
+    `${name.padEnd(44)}${left.padStart(18)}${right.padStart(18)}${`${ratio.toFixed(2)}×`.padStart(9)}  ${aim}`
+  )
 
 const turns = (name: string, count: number, watched: boolean) =>
   Effect.scoped(Effect.gen(function*() {
@@ -75,7 +91,13 @@ const turns = (name: string, count: number, watched: boolean) =>
     const mean = (list: ReadonlyArray<number>) => list.reduce((sum, time) => sum + time, 0) / list.length
     const [first, last] = [mean(times.slice(0, 100)), mean(times.slice(-100))]
     if (name !== "") {
-      row(name, `${last.toFixed(2)} ms CPU`, `${first.toFixed(2)} ms CPU`, last / first, `aim 1.20×, ${(counter.commits / count).toFixed(1)} commits each`)
+      row(
+        name,
+        `${last.toFixed(2)} ms CPU`,
+        `${first.toFixed(2)} ms CPU`,
+        last / first,
+        `aim 1.20×, ${(counter.commits / count).toFixed(1)} commits each`
+      )
     }
   }))
 
@@ -90,14 +112,30 @@ const deltas = (count: number) =>
     const [alone, whole]: [Array<number>, Array<number>] = [[], []]
     for (let run = 0; run < 8; run++) {
       const model = scriptedModel([answer()])
-      alone.push(yield* cpuOf(Stream.runForEach(Stream.rechunk(model.stream({ messages: [], tools: [], thinking: "off", maxOutput: null, sessionID: "s" }), 1), () => Effect.void)))
+      alone.push(
+        yield* cpuOf(
+          Stream.runForEach(
+            Stream.rechunk(
+              model.stream({ messages: [], tools: [], thinking: "off", maxOutput: null, sessionID: "s" }),
+              1
+            ),
+            () => Effect.void
+          )
+        )
+      )
       const { harness } = yield* open([answer()])
       yield* Effect.forkScoped(Stream.runDrain((yield* harness.main.watch).envelopes))
       whole.push(yield* cpuOf(ask(harness)))
     }
     // The first runs warm up.
     const [left, right] = [median(whole.slice(3)), median(alone.slice(3))]
-    row(`${count.toLocaleString("en")} deltas, beside reading them alone`, `${left.toFixed(0)} ms CPU`, `${right.toFixed(0)} ms CPU`, left / right, "")
+    row(
+      `${count.toLocaleString("en")} deltas, beside reading them alone`,
+      `${left.toFixed(0)} ms CPU`,
+      `${right.toFixed(0)} ms CPU`,
+      left / right,
+      ""
+    )
   }))
 
 /** Fills a file with `count` entries, with a summary as head before the newest hundred, as a long session has. */
@@ -105,7 +143,16 @@ const fill = (file: string, count: number, headed: boolean) =>
   Effect.scoped(Effect.gen(function*() {
     const storage = yield* openSqlite(file, { durability: "process" })
     const conversation = "c1"
-    yield* storage.commit({ conversations: [{ id: conversation, parent: null, owner: null, createdAt: 0 }], entries: [], tasks: [], inputs: [], documents: [], events: [], nextID: 2, at: 0 })
+    yield* storage.commit({
+      conversations: [{ id: conversation, parent: null, owner: null, createdAt: 0 }],
+      entries: [],
+      tasks: [],
+      inputs: [],
+      documents: [],
+      events: [],
+      nextID: 2,
+      at: 0
+    })
     const entry = (n: number) => ({
       id: `e${n}`,
       ordinal: n,
@@ -119,12 +166,25 @@ const fill = (file: string, count: number, headed: boolean) =>
     })
     for (let from = 2; from < count + 2; from += 1_000) {
       const entries = Array.from({ length: Math.min(1_000, count + 2 - from) }, (_, index) => entry(from + index))
-      yield* storage.commit({ conversations: [], entries, tasks: [], inputs: [], documents: [], events: [], nextID: from + entries.length, at: 0 })
+      yield* storage.commit({
+        conversations: [],
+        entries,
+        tasks: [],
+        inputs: [],
+        documents: [],
+        events: [],
+        nextID: from + entries.length,
+        at: 0
+      })
     }
   }))
 
 const openings = Effect.gen(function*() {
-  const sessions = [["100 entries", 100, false], ["100,000 entries, the newest 100 active", 100_000, true], ["100,000 entries, all active", 100_000, false]] as const
+  const sessions = [["100 entries", 100, false], ["100,000 entries, the newest 100 active", 100_000, true], [
+    "100,000 entries, all active",
+    100_000,
+    false
+  ]] as const
   const samples = new Map<string, Array<{ readonly milliseconds: number; readonly heap: number }>>()
   for (const [name, count, headed] of sessions) {
     yield* fill(path.join(folder, `${name}.db`), count, headed)
@@ -148,8 +208,16 @@ const openings = Effect.gen(function*() {
   for (const [name] of long) {
     const [time, base] = [of(name, "milliseconds"), of(short[0], "milliseconds")]
     const [heap, baseHeap] = [median(of(name, "heap")), median(of(short[0], "heap"))]
-    const aims = name.endsWith("all active") ? ["", ""] : [`aim 1.50× (±${Math.round(Math.max(spread(time), spread(base)) * 100)} %)`, "aim 1.30×"]
-    row(`opening ${name}`, `${median(time).toFixed(1)} ms`, `${median(base).toFixed(1)} ms for 100`, median(time) / median(base), aims[0] ?? "")
+    const aims = name.endsWith("all active")
+      ? ["", ""]
+      : [`aim 1.50× (±${Math.round(Math.max(spread(time), spread(base)) * 100)} %)`, "aim 1.30×"]
+    row(
+      `opening ${name}`,
+      `${median(time).toFixed(1)} ms`,
+      `${median(base).toFixed(1)} ms for 100`,
+      median(time) / median(base),
+      aims[0] ?? ""
+    )
     row("  heap then", `${heap.toFixed(1)} MiB`, `${baseHeap.toFixed(1)} MiB`, heap / baseHeap, aims[1] ?? "")
   }
 })

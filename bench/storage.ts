@@ -3,14 +3,15 @@
  * whole harness and through the storage alone, beside the engine below it in the same run: a bare `node:sqlite` transaction
  * of one insert, and a bare append to a file. Rounds take turns; medians are compared.
  */
+import { type Batch, openJsonl, openSqlite, type Storage } from "@bezel/core/storage"
 import { makeToolRegistry } from "@bezel/core/tool"
-import { type Batch, openSqlite } from "@bezel/core/storage"
 import { openHarness } from "@bezel/core/turn"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import * as fs from "node:fs"
-import { DatabaseSync } from "node:sqlite"
 import * as os from "node:os"
 import * as path from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { scriptedModel } from "../packages/core/src/testing/model.ts"
 import { median, spread } from "./measure.ts"
 
@@ -25,10 +26,18 @@ interface Side {
   readonly round: Effect.Effect<void, unknown>
 }
 
+const sqlite = (name: string) => openSqlite(path.join(folder, name), { durability: "process" })
+
 const bareSqlite = (): Side => {
   const database = new DatabaseSync(path.join(folder, "bare.db"))
-  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE entries (id INTEGER PRIMARY KEY, record TEXT NOT NULL)")
-  const [begin, insert, commit] = [database.prepare("BEGIN IMMEDIATE"), database.prepare("INSERT INTO entries VALUES (?, ?)"), database.prepare("COMMIT")]
+  database.exec(
+    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE entries (id INTEGER PRIMARY KEY, record TEXT NOT NULL)"
+  )
+  const [begin, insert, commit] = [
+    database.prepare("BEGIN IMMEDIATE"),
+    database.prepare("INSERT INTO entries VALUES (?, ?)"),
+    database.prepare("COMMIT")
+  ]
   let id = 0
   return {
     name: "bare node:sqlite",
@@ -65,11 +74,10 @@ const recordOf = (ordinal: number) => ({
   createdAt: 1_700_000_000_000
 })
 
-const storageSide = Effect.gen(function*() {
-  const storage = yield* openSqlite(path.join(folder, "storage.db"), { durability: "process" })
+const storageSide = (name: string, storage: Storage): Side => {
   let id = 0
   return {
-    name: "storage commit",
+    name,
     round: Effect.gen(function*() {
       for (let n = 0; n < perRound; n++) {
         const entry = recordOf(++id)
@@ -86,12 +94,11 @@ const storageSide = Effect.gen(function*() {
         yield* storage.commit(batch)
       }
     })
-  } satisfies Side
-})
+  }
+}
 
-const harnessSide = (name: string, file: string, watched: boolean) =>
+const harnessSide = (name: string, storage: Storage, watched: boolean) =>
   Effect.gen(function*() {
-    const storage = yield* openSqlite(path.join(folder, file), { durability: "process" })
     const harness = yield* openHarness(storage, {
       sessionID: "ses_bench",
       models: scriptedModel([]).source,
@@ -99,7 +106,7 @@ const harnessSide = (name: string, file: string, watched: boolean) =>
       artifact: () => Effect.die(new Error("none"))
     })
     yield* harness.resume
-    if (watched) yield* harness.main.snapshot
+    if (watched) yield* Effect.forkScoped(Stream.runDrain((yield* harness.main.watch).envelopes))
     return {
       name,
       round: Effect.gen(function*() {
@@ -112,9 +119,11 @@ await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
   const sides: ReadonlyArray<Side> = [
     bareSqlite(),
     bareFile(),
-    yield* storageSide,
-    yield* harnessSide("harness commit", "harness.db", false),
-    yield* harnessSide("harness commit, with its view", "watched.db", true)
+    storageSide("SQLite storage", yield* sqlite("storage.db")),
+    yield* harnessSide("harness over SQLite", yield* sqlite("harness.db"), false),
+    yield* harnessSide("the same, watched", yield* sqlite("watched.db"), true),
+    storageSide("JSON lines storage", yield* openJsonl(path.join(folder, "journal"))),
+    yield* harnessSide("harness over JSON lines", yield* openJsonl(path.join(folder, "harness")), false)
   ]
   const times = new Map(sides.map((side) => [side.name, { wall: new Array<number>(), cpu: new Array<number>() }]))
   for (let round = -1; round < rounds; round++) {
@@ -130,11 +139,15 @@ await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
   }
   const bare = times.get("bare node:sqlite")
   if (bare === undefined) return
-  console.log(`${perRound} commits a round, ${rounds} rounds; shares are of bare node:sqlite in this run; the aim is 40 %\n`)
+  console.log(
+    `${perRound} commits a round, ${rounds} rounds; shares are of bare node:sqlite in this run; the aim is 40 %\n`
+  )
   for (const [name, { cpu, wall }] of times) {
     const perSecond = Math.round(perRound / median(wall) * 1_000).toLocaleString("en")
     const share = `${Math.round(median(bare.wall) / median(wall) * 100)} % (±${Math.round(spread(wall) * 100)} %)`
-    const cpuShare = `${(median(cpu) / perRound * 1_000).toFixed(1)} µs CPU each, ${Math.round(median(bare.cpu) / median(cpu) * 100)} %`
+    const cpuShare = `${(median(cpu) / perRound * 1_000).toFixed(1)} µs CPU each, ${
+      Math.round(median(bare.cpu) / median(cpu) * 100)
+    } %`
     console.log(`${name.padEnd(30)}${perSecond.padStart(9)} per second ${share.padStart(14)}   ${cpuShare}`)
   }
 })))

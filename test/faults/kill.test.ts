@@ -24,7 +24,13 @@ beforeAll(() => {
   root = fs.mkdtempSync(path.join(os.tmpdir(), "bezel-faults-"))
   program = path.join(root, "program.mjs")
   // One file, compiled once: hundreds of processes start in a few milliseconds each.
-  buildSync({ entryPoints: [path.join(import.meta.dirname, "program.ts")], bundle: true, platform: "node", format: "esm", outfile: program })
+  buildSync({
+    entryPoints: [path.join(import.meta.dirname, "program.ts")],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    outfile: program
+  })
 })
 
 afterAll(() => fs.rmSync(root, { recursive: true, force: true }))
@@ -37,7 +43,12 @@ interface Killed {
 }
 
 /** Runs the program until it ends, kills itself, or is killed `after` so many milliseconds of its own work. */
-const runProcess = (backend: Backend, folder: string, at: ReadonlyArray<string>, after: number | null = null): Effect.Effect<Killed> =>
+const runProcess = (
+  backend: Backend,
+  folder: string,
+  at: ReadonlyArray<string>,
+  after: number | null = null
+): Effect.Effect<Killed> =>
   Effect.callback<Killed>((resume) => {
     const child = spawn(process.execPath, [program, backend, folder, ...at], {
       env: { ...process.env, NODE_COMPILE_CACHE: path.join(root, "cache") },
@@ -55,9 +66,17 @@ const runProcess = (backend: Backend, folder: string, at: ReadonlyArray<string>,
     })
     child.once("close", (code, signal) => {
       clearTimeout(timer)
-      if (signal !== "SIGKILL" && code !== 0) return resume(Effect.die(new Error(`the program ended with ${code ?? signal}`)))
+      if (signal !== "SIGKILL" && code !== 0) {
+        return resume(Effect.die(new Error(`the program ended with ${code ?? signal}`)))
+      }
       // What a kill tore was not said.
-      resume(Effect.succeed({ told: text.split("\n").slice(0, -1), killed: signal === "SIGKILL", took: performance.now() - ready }))
+      resume(
+        Effect.succeed({
+          told: text.split("\n").slice(0, -1),
+          killed: signal === "SIGKILL",
+          took: performance.now() - ready
+        })
+      )
     })
     return Effect.sync(() => child.kill("SIGKILL"))
   })
@@ -111,38 +130,57 @@ const seeded = (seed: number): () => number => {
 /** How many sessions are killed and recovered at once. */
 const concurrency = 4
 
-it.live.each(everyCommit)("a session in %s survives a kill before and after every commit", (backend) =>
-  Effect.gen(function*() {
-    const folder = path.join(root, `whole-${backend}`)
-    fs.mkdirSync(folder)
-    const whole = yield* runProcess(backend, folder, [])
-    const commits = Number(whole.told.at(-1)?.split(" ")[1])
-    expect(commits).toBeGreaterThan(40)
-    // Frames and the job make the number of commits vary a little; the last few kills may find nobody alive.
-    const kills = Array.from({ length: commits + 2 }, (_, index) => index + 1).flatMap((commit) =>
-      ["before", "after"].map((when) => [when, String(commit)])
-    )
-    const cases = yield* Effect.forEach(kills, (at) => killed(backend, `killed ${at.join(" commit ")}`, [{ at, after: null }]), { concurrency })
-    expect(report(cases)).toEqual([])
-    const deaths = cases.filter((item) => item.killed > 0).length
-    expect(deaths).toBeGreaterThan(2 * (commits - 4))
-    yield* Effect.logInfo(`${backend}: ${commits} commits, ${deaths} processes killed at ${kills.length} boundaries, every session whole`)
-  }), limit)
+it.live.each(everyCommit)(
+  "a session in %s survives a kill before and after every commit",
+  (backend) =>
+    Effect.gen(function*() {
+      const folder = path.join(root, `whole-${backend}`)
+      fs.mkdirSync(folder)
+      const whole = yield* runProcess(backend, folder, [])
+      const commits = Number(whole.told.at(-1)?.split(" ")[1])
+      expect(commits).toBeGreaterThan(40)
+      // Frames and the job make the number of commits vary a little; the last few kills may find nobody alive.
+      const kills = Array.from({ length: commits + 2 }, (_, index) => index + 1).flatMap((commit) =>
+        ["before", "after"].map((when) => [when, String(commit)])
+      )
+      const cases = yield* Effect.forEach(
+        kills,
+        (at) => killed(backend, `killed ${at.join(" commit ")}`, [{ at, after: null }]),
+        { concurrency }
+      )
+      expect(report(cases)).toEqual([])
+      const deaths = cases.filter((item) => item.killed > 0).length
+      expect(deaths).toBeGreaterThan(2 * (commits - 4))
+      yield* Effect.logInfo(
+        `${backend}: ${commits} commits, ${deaths} processes killed at ${kills.length} boundaries, every session whole`
+      )
+    }),
+  limit
+)
 
-it.live.each(backends)("a session in %s survives kills at any time, also while it recovers from one", (backend) =>
-  Effect.gen(function*() {
-    const folder = path.join(root, `timed-${backend}`)
-    fs.mkdirSync(folder)
-    const { took } = yield* runProcess(backend, folder, [])
-    const random = seeded(20_261)
-    const plans = Array.from({ length: randomKills }, (_, index) => {
-      // Every fourth is killed twice: once more while the first recovery runs.
-      const times = Array.from({ length: index % 4 === 3 ? 2 : 1 }, () => random() * took)
-      return { name: `kill ${index} after ${times.map((time) => time.toFixed(1)).join(" and ")} ms`, kills: times.map((after) => ({ at: [], after })) }
-    })
-    const cases = yield* Effect.forEach(plans, (plan) => killed(backend, plan.name, plan.kills), { concurrency })
-    expect(report(cases)).toEqual([])
-    const deaths = cases.reduce((sum, item) => sum + item.killed, 0)
-    expect(deaths).toBeGreaterThan(randomKills / 2)
-    yield* Effect.logInfo(`${backend}: ${deaths} processes killed at random times in ${plans.length} sessions, every session whole`)
-  }), limit)
+it.live.each(backends)(
+  "a session in %s survives kills at any time, also while it recovers from one",
+  (backend) =>
+    Effect.gen(function*() {
+      const folder = path.join(root, `timed-${backend}`)
+      fs.mkdirSync(folder)
+      const { took } = yield* runProcess(backend, folder, [])
+      const random = seeded(20_261)
+      const plans = Array.from({ length: randomKills }, (_, index) => {
+        // Every fourth is killed twice: once more while the first recovery runs.
+        const times = Array.from({ length: index % 4 === 3 ? 2 : 1 }, () => random() * took)
+        return {
+          name: `kill ${index} after ${times.map((time) => time.toFixed(1)).join(" and ")} ms`,
+          kills: times.map((after) => ({ at: [], after }))
+        }
+      })
+      const cases = yield* Effect.forEach(plans, (plan) => killed(backend, plan.name, plan.kills), { concurrency })
+      expect(report(cases)).toEqual([])
+      const deaths = cases.reduce((sum, item) => sum + item.killed, 0)
+      expect(deaths).toBeGreaterThan(randomKills / 2)
+      yield* Effect.logInfo(
+        `${backend}: ${deaths} processes killed at random times in ${plans.length} sessions, every session whole`
+      )
+    }),
+  limit
+)

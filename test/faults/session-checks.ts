@@ -4,8 +4,8 @@
  */
 import type { Message } from "@bezel/core/model"
 import type { ConversationRecord, EntryRecord, InputRecord, StorageError, StorageReader } from "@bezel/core/storage"
-import { deepStrictEqual } from "node:assert"
 import * as Effect from "effect/Effect"
+import { deepStrictEqual } from "node:assert"
 import { callIDs, inputs, type LifeEnd, openBackend, openScripted, type Shown, worldOf } from "./session-script.ts"
 import type { Life } from "./session-script.ts"
 
@@ -63,12 +63,16 @@ const lossFaults = Effect.fnUntraced(function*({ told: lines }: Ending, { entrie
   }
   for (const [id = "", request] of told(lines, "input")) {
     const input = yield* reader.input(id)
-    if (input?.requestID !== request) faults.push(`the input ${id} was accepted for ${request} and is of ${input?.requestID ?? "nobody"}`)
+    if (input?.requestID !== request) {
+      faults.push(`the input ${id} was accepted for ${request} and is of ${input?.requestID ?? "nobody"}`)
+    }
   }
   for (const [id = "", status, answer] of told(lines, "ended")) {
     const input = yield* reader.input(id)
     if (input?.status !== status || input?.answer !== answer) {
-      faults.push(`the input ${id} was told to be ${status} with ${answer} and is ${input?.status} with ${input?.answer}`)
+      faults.push(
+        `the input ${id} was told to be ${status} with ${answer} and is ${input?.status} with ${input?.answer}`
+      )
     }
   }
   for (const what of ["job", "fork"]) {
@@ -83,7 +87,9 @@ const endFaults = Effect.fnUntraced(function*({ end, life }: Ending, { conversat
   const faults: Array<string> = []
   const owned = conversations.filter((conversation) => conversation.owner !== null)
   const count = (what: string, actual: number, least: number, most = least): void => {
-    if (actual < least || actual > most) faults.push(`${actual} ${what}, not ${least === most ? least : `${least} to ${most}`}`)
+    if (actual < least || actual > most) {
+      faults.push(`${actual} ${what}, not ${least === most ? least : `${least} to ${most}`}`)
+    }
   }
   const records: Array<InputRecord> = []
   count("conversations of the call that asks", owned.length, 1)
@@ -93,8 +99,12 @@ const endFaults = Effect.fnUntraced(function*({ end, life }: Ending, { conversat
     else records.push(input)
   }
   for (const input of records) {
-    if (input.status !== "done") faults.push(`the input ${input.id} of ${input.requestID} is ${input.status} (${input.reason})`)
-    const placed = entries.filter((entry) => entry.kind === "bezel.user" && differs(entry.data, { input: input.id }) === false)
+    if (input.status !== "done") {
+      faults.push(`the input ${input.id} of ${input.requestID} is ${input.status} (${input.reason})`)
+    }
+    const placed = entries.filter((entry) =>
+      entry.kind === "bezel.user" && differs(entry.data, { input: input.id }) === false
+    )
     count(`entries of the input ${input.id}`, placed.length, 1)
   }
   count("entries of inputs", entries.filter((entry) => entry.kind === "bezel.user").length, records.length)
@@ -115,11 +125,18 @@ const endFaults = Effect.fnUntraced(function*({ end, life }: Ending, { conversat
     }
   }
   count("results", failed.size, callIDs.length)
-  if (["c-safe", "c-keyed", "c-agent"].some((id) => failed.get(id) !== false)) faults.push("a call that may be repeated failed")
+  if (["c-safe", "c-keyed", "c-agent"].some((id) => failed.get(id) !== false)) {
+    faults.push("a call that may be repeated failed")
+  }
 
   const world = worldOf(life.folder)
   for (const [log, id] of [["unsafe.log", "c-unsafe"], ["guarded.log", "c-guarded"]] as const) {
-    count(`effects of ${id}, which has ${failed.get(id) === false ? "succeeded" : "failed"}`, world.lines(log).length, failed.get(id) === false ? 1 : 0, 1)
+    count(
+      `effects of ${id}, which has ${failed.get(id) === false ? "succeeded" : "failed"}`,
+      world.lines(log).length,
+      failed.get(id) === false ? 1 : 0,
+      1
+    )
   }
   count("effects of the key", world.accepted().length, 1)
   count("runs of the job", world.lines("job.log").length, 1)
@@ -128,30 +145,43 @@ const endFaults = Effect.fnUntraced(function*({ end, life }: Ending, { conversat
     faults.push(...pairingFaults(shown.context))
   }
   const answer = end.main.context.at(-1)
-  const text = answer?.role === "assistant" ? answer.content.map((part) => part.type === "text" ? part.text : "").join("") : ""
+  const text = answer?.role === "assistant"
+    ? answer.content.map((part) => part.type === "text" ? part.text : "").join("")
+    : ""
   if (text !== "answer to last") faults.push(`the last answer is "${text}"`)
   return faults
 })
 
 /** No number names two records, and the next one names none. */
-const identityFaults = Effect.fnUntraced(function*({ told: lines }: Ending, { conversations, entries, reader }: Stored) {
-  const faults: Array<string> = []
-  const requests = yield* Effect.forEach(Object.values(inputs), (request) => reader.inputByRequest(request))
-  const jobs = new Set(told(lines, "job").map(([id]) => id ?? ""))
-  const ids = [...conversations.map((conversation) => conversation.id), ...entries.map((entry) => entry.id), ...requests.flatMap((input) => input === null ? [] : [input.id]), ...jobs]
-  const numbers = ids.map((id) => Number(id.slice(1)))
-  if (new Set(numbers).size !== numbers.length) faults.push(`a number was used twice: ${ids.join()}`)
-  if (Math.max(...numbers) >= (yield* reader.nextID)) faults.push("the next number was used before")
-  return faults
-})
+const identityFaults = Effect.fnUntraced(
+  function*({ told: lines }: Ending, { conversations, entries, reader }: Stored) {
+    const faults: Array<string> = []
+    const requests = yield* Effect.forEach(Object.values(inputs), (request) => reader.inputByRequest(request))
+    const jobs = new Set(told(lines, "job").map(([id]) => id ?? ""))
+    const ids = [
+      ...conversations.map((conversation) => conversation.id),
+      ...entries.map((entry) => entry.id),
+      ...requests.flatMap((input) => input === null ? [] : [input.id]),
+      ...jobs
+    ]
+    const numbers = ids.map((id) => Number(id.slice(1)))
+    if (new Set(numbers).size !== numbers.length) faults.push(`a number was used twice: ${ids.join()}`)
+    if (Math.max(...numbers) >= (yield* reader.nextID)) faults.push("the next number was used before")
+    return faults
+  }
+)
 
 /** Forks and owned conversations are made whole, also those that nobody was told of. */
 const settingsFaults = Effect.fnUntraced(function*(_: Ending, { conversations, reader }: Stored) {
   const faults: Array<string> = []
   for (const { id, owner, parent } of conversations) {
     const settings = JSON.stringify(yield* reader.document(`rewindable:${id}`))
-    if (parent !== null && !settings.includes("\"thinking\":\"low\"")) faults.push(`a fork has not the settings of where it began: ${settings}`)
-    if (owner !== null && !settings.includes("\"agent\":\"other\"")) faults.push(`an owned conversation has not what it was seeded with: ${settings}`)
+    if (parent !== null && !settings.includes('"thinking":"low"')) {
+      faults.push(`a fork has not the settings of where it began: ${settings}`)
+    }
+    if (owner !== null && !settings.includes('"agent":"other"')) {
+      faults.push(`an owned conversation has not what it was seeded with: ${settings}`)
+    }
   }
   return faults
 })
@@ -164,7 +194,9 @@ const viewFaults = Effect.fnUntraced(function*({ end, life }: Ending, { conversa
     const id = shown.view.conversation.id
     const conversation = conversations.some((record) => record.id === id) ? yield* harness.conversation(id) : null
     if (conversation === null) faults.push(`the conversation ${id} is gone`)
-    else if (differs((yield* conversation.snapshot).view, shown.view)) faults.push(`the view of ${name} is not what storage has`)
+    else if (differs((yield* conversation.snapshot).view, shown.view)) {
+      faults.push(`the view of ${name} is not what storage has`)
+    }
     if (differs(shown.followed, shown.view)) faults.push(`the envelopes of ${name} do not add up to its view`)
   }
   return faults
@@ -175,12 +207,15 @@ export const faultsOf = (ending: Ending) =>
     const faults: Array<string> = ending.last.filter((line) => line.startsWith("report"))
     const stored = yield* Effect.scoped(Effect.gen(function*() {
       const stored = yield* Effect.flatMap(openBackend(ending.life), read)
-      for (const check of [lossFaults, endFaults, identityFaults, settingsFaults]) faults.push(...yield* check(ending, stored))
+      for (const check of [lossFaults, endFaults, identityFaults, settingsFaults]) {
+        faults.push(...yield* check(ending, stored))
+      }
       return stored
     }))
     faults.push(...yield* viewFaults(ending, stored))
     const asked = worldOf(ending.life.folder).lines("asked.log").length
-    const decided = ending.told.length > ending.last.length && ending.told.slice(0, -ending.last.length).includes("decided")
+    const decided = ending.told.length > ending.last.length &&
+      ending.told.slice(0, -ending.last.length).includes("decided")
     if (decided && asked > ending.askedBefore) faults.push("a person was asked again what they had decided")
     return faults
   })

@@ -54,7 +54,9 @@ export interface LifeEnd {
   readonly fork: Shown
 }
 
-export const openBackend = (life: Pick<Life, "backend" | "folder">): Effect.Effect<Storage, StorageError | SessionInUse, Scope.Scope> => {
+export const openBackend = (
+  life: Pick<Life, "backend" | "folder">
+): Effect.Effect<Storage, StorageError | SessionInUse, Scope.Scope> => {
   if (life.backend === "segments") return openJsonl(path.join(life.folder, "journal"), { segmentBytes: 4_096 })
   return Effect.flatMap(SessionStorage, (files) => files.write(sessionID)).pipe(
     Effect.provide(SessionStorage.layer({ directory: path.join(life.folder, "data"), format: life.backend }))
@@ -85,12 +87,15 @@ const pause = Effect.sleep("2 millis")
 const tools = (folder: string) => (draft: ToolDraft): void => {
   const world = worldOf(folder)
   const none = Schema.Struct({})
-  draft.set("safe", tool({
-    description: "Reads.",
-    input: none,
-    replay: "safe",
-    execute: (_, call) => Effect.as(Effect.andThen(call.stream("reading"), pause), "read")
-  }))
+  draft.set(
+    "safe",
+    tool({
+      description: "Reads.",
+      input: none,
+      replay: "safe",
+      execute: (_, call) => Effect.as(Effect.andThen(call.stream("reading"), pause), "read")
+    })
+  )
   const unsafe = (log: string) =>
     tool({
       description: "Does something once.",
@@ -99,24 +104,32 @@ const tools = (folder: string) => (draft: ToolDraft): void => {
     })
   draft.set("unsafe", unsafe("unsafe.log"))
   draft.set("guarded", unsafe("guarded.log"))
-  draft.set("keyed", tool({
-    description: "Does something by a key.",
-    input: none,
-    replay: "safe",
-    execute: (_, call) =>
-      Effect.flatMap(call.memo("key", randomUUID()), (key) =>
-        Effect.as(Effect.andThen(Effect.sync(() => world.accept(key)), pause), "accepted"))
-  }))
-  draft.set("agent", tool({
-    description: "Asks somebody else.",
-    input: none,
-    replay: "safe",
-    execute: (_, call) =>
-      Effect.gen(function*() {
-        const other = yield* call.conversation("other", { agent: "other", context: "what you must know" })
-        return (yield* other.ask("input child", "question")).text
-      })
-  }))
+  draft.set(
+    "keyed",
+    tool({
+      description: "Does something by a key.",
+      input: none,
+      replay: "safe",
+      execute: (_, call) =>
+        Effect.flatMap(
+          call.memo("key", randomUUID()),
+          (key) => Effect.as(Effect.andThen(Effect.sync(() => world.accept(key)), pause), "accepted")
+        )
+    })
+  )
+  draft.set(
+    "agent",
+    tool({
+      description: "Asks somebody else.",
+      input: none,
+      replay: "safe",
+      execute: (_, call) =>
+        Effect.gen(function*() {
+          const other = yield* call.conversation("other", { agent: "other", context: "what you must know" })
+          return (yield* other.ask("input child", "question")).text
+        })
+    })
+  )
 }
 
 /** Texts of the user messages, and whether there are results, since the model's last answer. */
@@ -139,7 +152,9 @@ const modelOf = () => {
       return [wait("2 millis"), say("what happened so far")]
     }
     const { results, text } = unanswered(request.messages)
-    const asked = (["child", "last", "fork", "follow", "steer", "one"] as const).find((name) => text.includes(`input ${name}`))
+    const asked = (["child", "last", "fork", "follow", "steer", "one"] as const).find((name) =>
+      text.includes(`input ${name}`)
+    )
     if (asked === "one" && !results) {
       return [
         say("let me "),
@@ -152,14 +167,19 @@ const modelOf = () => {
         call("agent", {}, "c-agent")
       ]
     }
-    if (results && failures++ === 0) return [say("half an ans"), wait("2 millis"), fail("transport", { retryAfterMs: 1 })]
+    if (results && failures++ === 0) {
+      return [say("half an ans"), wait("2 millis"), fail("transport", { retryAfterMs: 1 })]
+    }
     return [say("answer to "), wait("2 millis"), say(asked ?? "nothing")]
   }
   return scriptedModel(Array.from({ length: 100 }, () => turn))
 }
 
 /** Follows a conversation by its envelopes alone, and says which entries it was told of. */
-const follow = (conversation: Conversation, life: Life): Effect.Effect<Effect.Effect<Shown, HarnessError>, HarnessError, Scope.Scope> =>
+const follow = (
+  conversation: Conversation,
+  life: Life
+): Effect.Effect<Effect.Effect<Shown, HarnessError>, HarnessError, Scope.Scope> =>
   Effect.gen(function*() {
     const watch = yield* conversation.watch
     let followed: ConversationView = watch.view
@@ -221,13 +241,19 @@ export const runLife = (life: Life) =>
     const shown = yield* follow(main, life)
     yield* harness.resume
 
-    const send = Effect.fnUntraced(function*(conversation: Conversation, name: keyof typeof inputs, whenBusy: "steer" | "followUp" = "followUp") {
-      const content = [{ type: "text", text: `input ${name}` } as const]
-      const input = yield* conversation.send({ content, whenBusy, requestID: inputs[name] })
-      life.say(`input ${input.id} ${inputs[name]}`)
-      return Effect.tap(input.wait, (outcome) =>
-        Effect.sync(() => life.say(`ended ${input.id} ${outcome.status} ${outcome.status === "done" ? outcome.answer : outcome.reason}`)))
-    })
+    const send = Effect.fnUntraced(
+      function*(conversation: Conversation, name: keyof typeof inputs, whenBusy: "steer" | "followUp" = "followUp") {
+        const content = [{ type: "text", text: `input ${name}` } as const]
+        const input = yield* conversation.send({ content, whenBusy, requestID: inputs[name] })
+        life.say(`input ${input.id} ${inputs[name]}`)
+        return Effect.tap(input.wait, (outcome) =>
+          Effect.sync(() =>
+            life.say(
+              `ended ${input.id} ${outcome.status} ${outcome.status === "done" ? outcome.answer : outcome.reason}`
+            )
+          ))
+      }
+    )
 
     const thinking = Effect.map(main.snapshot, ({ view }) => view.config.thinking)
     if ((yield* thinking) === "off") yield* main.configure({ thinking: "low" })
@@ -265,7 +291,14 @@ const startJob = (harness: Harness, script: Script, folder: string) =>
     const state = tx.plugins(script)
     if (typeof state.job === "string" && state.job !== "") return state.job
     const command = ["/bin/sh", "-c", "sleep 0.02; echo ran >> job.log; echo out"] as const
-    const spec = { command: [...command] as [string, ...Array<string>], directory: folder, env: {}, notBefore: null, every: null, notice: true }
+    const spec = {
+      command: [...command] as [string, ...Array<string>],
+      directory: folder,
+      env: {},
+      notBefore: null,
+      every: null,
+      notice: true
+    }
     const ref = tx.createTask(harness.job, spec, { background: true })
     state.job = ref.id
     return ref.id

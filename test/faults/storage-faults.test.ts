@@ -1,12 +1,12 @@
-import { expect, it } from "@effect/vitest"
-import { MemorySession, type Storage, StorageError } from "@bezel/core/storage"
-import { call, fail, say, type ScriptedTurn } from "../../packages/core/src/testing/model.ts"
-import { tool, type ToolDraft } from "@bezel/core/tool"
 import type { Message } from "@bezel/core/model"
+import { MemorySession, type Storage, StorageError } from "@bezel/core/storage"
+import { tool, type ToolDraft } from "@bezel/core/tool"
+import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
+import { call, fail, say, type ScriptedTurn } from "../../packages/core/src/testing/model.ts"
 import { open, user } from "../core/turn/fixture.ts"
 
 /** A model that decides by what it sees, as a real one does: three calls, then a failed attempt, then an answer. */
@@ -54,15 +54,27 @@ const runSession = (number: number, stored: boolean) =>
     const counter = { count: 0 }
     const effects = { count: 0 }
     const tools = (draft: ToolDraft) => {
-      draft.set("safe", tool({ description: "safe", input: Schema.Struct({}), replay: "safe", execute: () => Effect.succeed("read") }))
-      draft.set("effect", tool({
-        description: "effect",
-        input: Schema.Struct({}),
-        execute: () => Effect.sync(() => {
-          effects.count++
-          return "done"
+      draft.set(
+        "safe",
+        tool({
+          description: "safe",
+          input: Schema.Struct({}),
+          replay: "safe",
+          execute: () => Effect.succeed("read")
         })
-      }))
+      )
+      draft.set(
+        "effect",
+        tool({
+          description: "effect",
+          input: Schema.Struct({}),
+          execute: () =>
+            Effect.sync(() => {
+              effects.count++
+              return "done"
+            })
+        })
+      )
     }
     const acknowledged: Array<string> = []
     // Each opening is one life of the process; the first dies at write `number`, the second must finish the work.
@@ -70,7 +82,10 @@ const runSession = (number: number, stored: boolean) =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const finished = yield* Effect.gen(function*() {
-          const { harness } = yield* open(storage, script(), { tools, retry: { attempts: 10, firstWait: 0, longestWait: 0 } })
+          const { harness } = yield* open(storage, script(), {
+            tools,
+            retry: { attempts: 10, firstWait: 0, longestWait: 0 }
+          })
           yield* harness.resume
           for (const [index, text] of ["one", "two"].entries()) {
             const input = yield* harness.main.send({ ...user(text), requestID: `r${index}` })
@@ -80,15 +95,17 @@ const runSession = (number: number, stored: boolean) =>
           }
           return { outcome: null, harness }
         }).pipe(Scope.provide(scope), Effect.exit)
-        const result = yield* Effect.exit(Exit.isSuccess(finished)
-          ? Effect.gen(function*() {
-            return {
-              outcome: finished.value.outcome,
-              context: yield* finished.value.harness.main.context,
-              entries: (yield* finished.value.harness.main.snapshot).view.entries
-            }
-          })
-          : Effect.failCause(finished.cause))
+        const result = yield* Effect.exit(
+          Exit.isSuccess(finished)
+            ? Effect.gen(function*() {
+              return {
+                outcome: finished.value.outcome,
+                context: yield* finished.value.harness.main.context,
+                entries: (yield* finished.value.harness.main.snapshot).view.entries
+              }
+            })
+            : Effect.failCause(finished.cause)
+        )
         yield* Scope.close(scope, Exit.void)
         return result
       })

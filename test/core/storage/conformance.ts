@@ -158,22 +158,34 @@ export const storageConformance = (name: string, backend: Effect.Effect<Backend,
         expect(yield* storage.commit(batch({ entries: [entry(2)] }))).toBe(2)
       }))
 
-    check("finds an entry under an id that does not say where it is, and gives no id twice", (backend) =>
-      Effect.gen(function*() {
-        const storage = yield* backend.write
-        yield* storage.commit(batch({ entries: [entry(3, { id: "e1", kind: "note" }), entry(4), entry(5, { id: "e02" })], nextID: 6 }))
-        expect((yield* storage.entry("e1"))?.ordinal).toBe(3)
-        expect((yield* storage.entry("e02"))?.ordinal).toBe(5)
-        expect(yield* storage.entry("e3")).toBeNull()
-        expect(yield* storage.entry("e2")).toBeNull()
-        expect(yield* storage.sequenceOf("e1")).toBe(1)
-        for (const taken of [entry(1), entry(6, { id: "e1" }), entry(7, { id: "e4" }), entry(3), entry(8, { id: "e02" })]) {
-          expect((yield* Effect.flip(storage.commit(batch({ entries: [taken] })))).message).toMatch(/never change/)
-        }
-        yield* storage.commit(batch({ entries: [entry(2), entry(9, { id: "e8" })], nextID: 10 }))
-        expect(ids(yield* storage.entries({ conversation: "c1" }))).toEqual(["e2", "e1", "e4", "e02", "e8"])
-        expect(ids(yield* storage.entries({ conversation: "c1", newestFirst: true, limit: 4 }))).toEqual(["e8", "e02", "e4", "e1"])
-      }))
+    check(
+      "finds an entry under an id that does not say where it is, and gives no id twice",
+      (backend) =>
+        Effect.gen(function*() {
+          const storage = yield* backend.write
+          yield* storage.commit(
+            batch({ entries: [entry(3, { id: "e1", kind: "note" }), entry(4), entry(5, { id: "e02" })], nextID: 6 })
+          )
+          expect((yield* storage.entry("e1"))?.ordinal).toBe(3)
+          expect((yield* storage.entry("e02"))?.ordinal).toBe(5)
+          expect(yield* storage.entry("e3")).toBeNull()
+          expect(yield* storage.entry("e2")).toBeNull()
+          expect(yield* storage.sequenceOf("e1")).toBe(1)
+          for (
+            const taken of [entry(1), entry(6, { id: "e1" }), entry(7, { id: "e4" }), entry(3), entry(8, { id: "e02" })]
+          ) {
+            expect((yield* Effect.flip(storage.commit(batch({ entries: [taken] })))).message).toMatch(/never change/)
+          }
+          yield* storage.commit(batch({ entries: [entry(2), entry(9, { id: "e8" })], nextID: 10 }))
+          expect(ids(yield* storage.entries({ conversation: "c1" }))).toEqual(["e2", "e1", "e4", "e02", "e8"])
+          expect(ids(yield* storage.entries({ conversation: "c1", newestFirst: true, limit: 4 }))).toEqual([
+            "e8",
+            "e02",
+            "e4",
+            "e1"
+          ])
+        })
+    )
 
     check("refuses a request id that names another input", (backend) =>
       Effect.gen(function*() {

@@ -12,11 +12,12 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { JsonValue, Operation } from "../json/index.ts"
 import { attempt, Database, ensureFormat, isTaken, storageError } from "./database.ts"
-import type { Durability, Format, FormatOptions, Migration } from "./database.ts"
+import type { Durability, Format, FormatOptions } from "./database.ts"
 import { migrateSqlite, migrationMessage } from "./migrate.ts"
 import type { MigrationReport } from "./migrate.ts"
 import { decodeStored, documentWrites, isLiveInput, isLiveTask, notFound, refused, replay } from "./records.ts"
 import type { DocumentWrite } from "./records.ts"
+import { sqliteFormat } from "./sqlite-format.ts"
 import type {
   Batch,
   ConversationRecord,
@@ -29,60 +30,6 @@ import type {
   StorageReader,
   TaskRecord
 } from "./storage.ts"
-
-/**
- * Version 1 had no ids in `commits`: the row of `state` was written by every commit, and told the newest one. Nor had it an
- * index of those ids alone that do not say where their entry is.
- */
-const fromVersion1: Migration = {
-  from: 1,
-  schema: `
-    CREATE TABLE commits_2 (sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, events TEXT NOT NULL, next_id INTEGER NOT NULL DEFAULT 1);
-    INSERT INTO commits_2 (sequence, at, events) SELECT sequence, at, events FROM commits;
-    DROP TABLE commits;
-    ALTER TABLE commits_2 RENAME TO commits;
-    DROP INDEX IF EXISTS entries_conversation;
-    CREATE UNIQUE INDEX IF NOT EXISTS entries_id ON entries (id) WHERE id <> 'e' || ordinal;
-    -- Whatever the row of state says: no id is given twice.
-    UPDATE state SET sequence = max(sequence, coalesce((SELECT max(sequence) FROM commits), 0)), next_id = max(
-      next_id,
-      coalesce((SELECT max(ordinal) FROM entries), 0) + 1,
-      coalesce((SELECT max(ordinal) FROM tasks), 0) + 1,
-      coalesce((SELECT max(ordinal) FROM inputs), 0) + 1
-    );
-  `
-}
-
-/** "BzlS" */
-export const sqliteFormat: Format = {
-  applicationID: 0x427a6c53,
-  version: 2,
-  migrations: [fromVersion1],
-  schema: `
-    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), sequence INTEGER NOT NULL, next_id INTEGER NOT NULL);
-    INSERT INTO state VALUES (1, 0, 1);
-    CREATE TABLE commits (sequence INTEGER PRIMARY KEY, at INTEGER NOT NULL, events TEXT NOT NULL, next_id INTEGER NOT NULL DEFAULT 1);
-    CREATE TABLE conversations (id TEXT PRIMARY KEY, record TEXT NOT NULL);
-    CREATE TABLE entries (
-      ordinal INTEGER PRIMARY KEY, id TEXT NOT NULL, sequence INTEGER NOT NULL, conversation TEXT NOT NULL,
-      kind TEXT NOT NULL, head INTEGER NOT NULL, record TEXT NOT NULL
-    );
-    CREATE UNIQUE INDEX entries_id ON entries (id) WHERE id <> 'e' || ordinal;
-    CREATE INDEX entries_kind ON entries (conversation, kind, ordinal);
-    CREATE INDEX entries_head ON entries (conversation, ordinal) WHERE head = 1;
-    CREATE TABLE tasks (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, live INTEGER NOT NULL, record TEXT NOT NULL);
-    CREATE INDEX tasks_live ON tasks (ordinal) WHERE live = 1;
-    CREATE TABLE inputs (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, live INTEGER NOT NULL, request TEXT UNIQUE, record TEXT NOT NULL);
-    CREATE INDEX inputs_live ON inputs (ordinal) WHERE live = 1;
-    CREATE TABLE documents (
-      document TEXT PRIMARY KEY, first INTEGER NOT NULL, retained INTEGER NOT NULL, base_size INTEGER NOT NULL, replay_size INTEGER NOT NULL
-    );
-    CREATE TABLE document_states (
-      document TEXT NOT NULL, sequence INTEGER NOT NULL, base INTEGER NOT NULL, value TEXT NOT NULL, UNIQUE (document, sequence)
-    );
-    CREATE INDEX document_bases ON document_states (document, sequence) WHERE base = 1;
-  `
-}
 
 /** Operations may outgrow a small base by this much before a fresh one is worth writing. UTF-16 units. */
 const minimumReplay = 16_384
@@ -140,7 +87,9 @@ class SessionDatabase {
   /** The row of an entry, by its id; most ids say where it is. */
   entry(id: string, columns: string): Record<string, unknown> | undefined {
     const ordinal = ordinalIn(id)
-    const row = ordinal === null ? undefined : this.database.get(`SELECT ${columns} FROM entries WHERE ordinal = ? AND id = ?`, ordinal, id)
+    const row = ordinal === null
+      ? undefined
+      : this.database.get(`SELECT ${columns} FROM entries WHERE ordinal = ? AND id = ?`, ordinal, id)
     return row ?? this.database.get(`SELECT ${columns} FROM entries WHERE ${byForeignID}`, id)
   }
 
@@ -151,7 +100,9 @@ class SessionDatabase {
 
   /** Entries are indexed by kind, so a scan of all kinds is one of each, put in order. */
   entries(scan: EntryScan): ReadonlyArray<EntryRecord> {
-    if (scan.kind !== undefined || scan.heads === true) return this.#scan(scan, scan.kind === undefined ? null : key(scan.kind))
+    if (scan.kind !== undefined || scan.heads === true) {
+      return this.#scan(scan, scan.kind === undefined ? null : key(scan.kind))
+    }
     const found = this.database.snapshot(() => this.#kinds(scan.conversation).map((kind) => this.#scan(scan, kind)))
     const [first] = found
     if (first !== undefined && found.length === 1) return first
@@ -285,7 +236,7 @@ class SessionDatabase {
   }
 }
 
-export /** How long a document's base is, and all operations since, in UTF-16 units or nearly so. */
+/** How long a document's base is, and all operations since, in UTF-16 units or nearly so. */
 interface DocumentSize {
   readonly base: number
   readonly replay: number
@@ -510,5 +461,6 @@ export const openSqliteReader = (
       checked(new Database(path, { readOnly: true, busyMilliseconds: 1_000 }), options.format ?? sqliteFormat, {
         create: false
       })),
-    (database) => new SessionDatabase(database).reader()
+    (database) =>
+      new SessionDatabase(database).reader()
   )
