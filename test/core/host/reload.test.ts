@@ -340,6 +340,30 @@ describe("reload of a plugin under a running host", () => {
       expect(steps[0]).toBe("active")
     }).pipe(Effect.scoped))
 
+  it.live("lets what a plugin runs for a session register more, when the session opens and when it is open already", () =>
+    Effect.gen(function*() {
+      const steps: Array<string> = []
+      const perSession = (name: string): Facet => (ctx) =>
+        ctx.onSession(() =>
+          Effect.gen(function*() {
+            const namespace = yield* ctx.namespace("registers", {})
+            yield* ctx.hooks(namespace, "tool", { beforeTool: () => Effect.sync(() => void steps.push(name)) })
+            yield* ctx.tool.transform((draft) => draft.list())
+          })
+        )
+      const model = scriptedModel([[call("echo", {})], "one", [call("echo", {})], "two"])
+      const host = yield* testSessionHost([
+        Plugin.define({ id: "echo", session: says("echo", "ran") }),
+        generations("registers", perSession("old"), perSession("new"))
+      ], { model })
+      const { id } = yield* host.session.create()
+      yield* Context.get(host.services, SessionRuntime).open(id)
+      expect(yield* host.ask(id, "go")).toBe("one")
+      yield* reload(host, "registers")
+      expect(yield* host.ask(id, "again")).toBe("two")
+      expect(steps).toEqual(["old", "new"])
+    }).pipe(Effect.scoped))
+
   it.live("leaves hooks in the order of the manifest, whenever they were registered", () =>
     Effect.gen(function*() {
       const steps: Array<string> = []

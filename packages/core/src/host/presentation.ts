@@ -15,6 +15,7 @@ import type { LocationRef } from "../location/index.ts"
 import type { ConnectionShape } from "../rpc/index.ts"
 import type { SessionIdentity } from "../session/identity.ts"
 import type { PresentationContext } from "./context.ts"
+import { guarded } from "./guard.ts"
 
 /** Something that a facet wants running while it is bound. */
 export interface PresentationItem {
@@ -66,7 +67,7 @@ export const makePresentation = (
       makeContext: (facet, kernel) => {
         const register = (presentation: Effect.Effect<void, never, Scope.Scope>) =>
           Effect.asVoid(facet.register({ presentation }))
-        return {
+        const context: PresentationContext = {
           plugin: facet.entry.id,
           options: facet.entry.options ?? null,
           onActivate: facet.onActivate,
@@ -85,6 +86,7 @@ export const makePresentation = (
             select: (sessionID) => connection.select(sessionID)
           }
         }
+        return guarded(context, facet, ["plugin", "options", "connection"])
       },
       check: () => [],
       apply: ({ added, removed }) =>

@@ -10,6 +10,7 @@ export type {
   ReloadOptions
 } from "./kernel.ts"
 export * as Kernel from "./kernel.ts"
+export { makeLine } from "./line.ts"
 export { decodeManifest, ManifestEntry, ManifestError, PluginManifest } from "./manifest.ts"
 export {
   causeMessage,

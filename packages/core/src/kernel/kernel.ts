@@ -18,6 +18,7 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Facet, FacetScope, Limits, Registered, RunningFacet } from "./facet.ts"
 import { makeFacet } from "./facet.ts"
+import { makeLine } from "./line.ts"
 import type { ManifestEntry } from "./manifest.ts"
 import { reloadSlots, type Slot } from "./reload.ts"
 import type { PluginFailure, PluginPhase, PluginStatus } from "./status.ts"
@@ -130,7 +131,7 @@ export const make = <Context, Item>(
     )
     const report = options.report ?? log
     // One change of what is visible at a time, so that checks see what changes are applied to.
-    const line = yield* Semaphore.make(1)
+    const line = makeLine()
     const reloading = yield* Semaphore.make(1)
     const scope = yield* Effect.scope
     const base = yield* Effect.context<never>()
@@ -155,7 +156,7 @@ export const make = <Context, Item>(
       Effect.suspend(() => {
         const fault = check(taking).find((candidate) => candidate.plugin === added.plugin)
         return fault === undefined ? apply({ added: [added], removed: [] }) : Effect.die(new Error(fault.message))
-      }).pipe(line.withPermit, Effect.uninterruptible)
+      }).pipe(line, Effect.uninterruptible)
 
     const facetOf = (entry: ManifestEntry, order: number) =>
       makeFacet<Item>({
@@ -166,7 +167,7 @@ export const make = <Context, Item>(
         hooks: {
           added: late,
           removed: (removed) =>
-            Effect.suspend(() => apply({ added: [], removed: [removed] })).pipe(line.withPermit, Effect.uninterruptible)
+            Effect.suspend(() => apply({ added: [], removed: [removed] })).pipe(line, Effect.uninterruptible)
         }
       })
 
@@ -195,7 +196,7 @@ export const make = <Context, Item>(
           facet.markBound()
         }
         return apply({ added: visible(entering), removed })
-      }).pipe(line.withPermit, Effect.uninterruptible)
+      }).pipe(line, Effect.uninterruptible)
 
     /** Closes what nobody sees any more, in reverse order. */
     const dispose = (facets: ReadonlyArray<RunningFacet<Item>>) =>

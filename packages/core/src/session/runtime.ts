@@ -17,7 +17,6 @@ import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import type {
   Conversation,
   ConversationConfig,
@@ -28,6 +27,7 @@ import type {
   SendInput
 } from "../harness/index.ts"
 import { HarnessError as HarnessFault, mainConversation } from "../harness/index.ts"
+import { makeLine } from "../kernel/index.ts"
 import { Location, makeKeyed } from "../location/index.ts"
 import type { FilePart, TextPart } from "../model/index.ts"
 import { ProviderRegistry } from "../model/index.ts"
@@ -225,7 +225,7 @@ const make = (options: SessionRuntimeOptions) =>
         const harness = yield* Effect.provideService(opened, CurrentSession, sessionID)
         yield* exchanges.join(harness)
         const applied = new Map<SessionDeclaration, Scope.Closeable>()
-        const line = yield* Semaphore.make(1)
+        const line = makeLine()
         const target: DeclarationTarget = {
           session: session(),
           harness,
@@ -251,7 +251,7 @@ const make = (options: SessionRuntimeOptions) =>
                 return Scope.close(own, Exit.failCause(cause))
               })
             }
-          }).pipe(line.withPermit)
+          }).pipe(line)
         }
         open.set(sessionID, live)
         yield* Effect.addFinalizer(() =>
