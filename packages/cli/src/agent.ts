@@ -5,6 +5,7 @@
 export { agentList } from "./command/agents.ts"
 export { modelList, pluginList, toolList } from "./command/catalogue.ts"
 export { doctor } from "./command/doctor.ts"
+export { pluginDoctor } from "./command/plugin-doctor.ts"
 export { run } from "./command/run.ts"
 export { sessionCompact, sessionFork, sessionImport } from "./command/session-copy.ts"
 export { sessionRepair } from "./command/session-repair.ts"

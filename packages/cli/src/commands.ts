@@ -149,7 +149,13 @@ export const commands: ReadonlyArray<Command> = [
   }),
   notBuilt("plugin add", "installs a plugin"),
   notBuilt("plugin remove", "removes a plugin"),
-  notBuilt("plugin doctor", "checks the plugins"),
+  command({
+    name: "plugin doctor",
+    summary: "checks the plugins, and says what to do about each fault",
+    options: { dir, json, trust },
+    examples: ["bezel plugin doctor"],
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).pluginDoctor
+  }),
   command({
     name: "agent list",
     summary: "lists the agents of this folder, and where each is from",
