@@ -487,14 +487,19 @@ describe("reload of a plugin under a running host", () => {
         model
       })
       const { id } = yield* host.session.create()
-      yield* Context.get(host.services, SessionRuntime).open(id)
+      const connection = yield* host.connect(id)
+      const conversation = yield* connection.use(Conversation, { key: conversationKey(id, "c1") })
+      yield* conversation.ready
       expect(yield* host.ask(id, "a")).toBe("one")
       yield* reload(host, "gate")
       const refused = yield* Effect.flip(host.session.prompt({ sessionID: id, prompt: { text: "b" } }))
       expect(refused.message).toContain('The namespace "bezel" of plugin gate failed in session')
       expect(model.requests).toHaveLength(1)
       yield* reload(host, "gate")
-      expect(yield* host.ask(id, "c")).toBe("never asked")
+      // A client that had been attached all the time finds the session there again.
+      yield* conversation.ready
+      const sent = yield* conversation.send({ text: "c" })
+      expect(yield* conversation.wait(sent)).toMatchObject({ text: "never asked" })
     }).pipe(Effect.scoped))
 })
 

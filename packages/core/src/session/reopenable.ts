@@ -16,6 +16,8 @@ import * as Semaphore from "effect/Semaphore"
 export interface Reopenable<A, E> {
   /** What is open now, or `null`. */
   readonly now: () => A | null
+  /** It is kept closed until `reopen`. */
+  readonly isSuspended: () => boolean
   /** What is open, opened if need be. */
   readonly current: Effect.Effect<A, E>
   readonly use: <B, E2, R>(use: (open: A) => Effect.Effect<B, E2, R>) => Effect.Effect<B, E | E2, R>
@@ -84,6 +86,7 @@ export const makeReopenable = <A, E>(
 
     return {
       now: () => held?.open ?? null,
+      isSuspended: () => !awake.isOpen(),
       current,
       use: useOr((error) => error),
       useOr,

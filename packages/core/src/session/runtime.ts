@@ -311,6 +311,10 @@ const make = (options: SessionRuntimeOptions) =>
         return entry
       })
 
+    // By itself, so that whatever wants it opened waits for nothing.
+    const reopen = (entry: Held) =>
+      Effect.asVoid(FiberSet.run(work)(Effect.setContext(Effect.ignore(entry.current), base)))
+
     const sessions = yield* makeKeyed({ make: openHeld, idleTime: options.idleTime ?? Duration.seconds(2) })
 
     /** Keeps a session open until `until` completes, whatever becomes of the caller. */
@@ -431,6 +435,10 @@ const make = (options: SessionRuntimeOptions) =>
         Effect.gen(function*() {
           declarations = [...declarations.filter((declaration) => !change.remove.includes(declaration)), ...change.add]
             .sort((left, right) => left.order - right.order)
+          // What had been closed for such a fault may open now, for those who still hold it.
+          for (const entry of held.values()) {
+            if (entry.now() === null && !entry.isSuspended()) yield* reopen(entry)
+          }
           for (const [sessionID, live] of open) {
             const reconciled = yield* Effect.exit(live.reconcile)
             const entry = held.get(sessionID)
