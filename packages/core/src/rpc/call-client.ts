@@ -8,7 +8,8 @@ import type { ServiceError } from "../service/index.ts"
 import { fromWireError, toWireError } from "./wire.ts"
 import type { Call, WireError } from "./wire.ts"
 
-type Resume = (exit: Effect.Effect<unknown, WireError>) => void
+/** Takes the exit of an answer, as anybody may have written it. */
+type Settle = (exit: unknown, error: WireError | null) => void
 
 export interface ClientFrames {
   /** Null when it is on its way, or why it is not. */
@@ -17,21 +18,29 @@ export interface ClientFrames {
 }
 
 export class ClientCalls {
-  private readonly open = new Map<number, Resume>()
+  private readonly open = new Map<number, Settle>()
   private readonly frames: ClientFrames
 
   constructor(frames: ClientFrames) {
     this.frames = frames
   }
 
-  call(call: Call): Effect.Effect<unknown, WireError> {
-    return Effect.callback<unknown, WireError>((resume) => {
+  call<A, E>(
+    call: Call,
+    succeeded: (value: unknown) => Effect.Effect<A, E>,
+    failed: (error: WireError) => Effect.Effect<A, E>
+  ): Effect.Effect<A, E> {
+    return Effect.callback<A, E>((resume) => {
       const id = this.frames.nextId()
       const refused = this.frames.post(
         `{"_tag":"Request","id":${id},"tag":"call","payload":${JSON.stringify(call)},"headers":[]}`
       )
-      if (refused !== null) return resume(Effect.fail(toWireError(refused)))
-      this.open.set(id, resume)
+      if (refused !== null) return resume(failed(toWireError(refused)))
+      this.open.set(id, (exit, error) => {
+        if (error !== null) return resume(failed(error))
+        const succeeds = typeof exit === "object" && exit !== null && "_tag" in exit && exit._tag === "Success"
+        resume(succeeds ? succeeded("value" in exit ? exit.value : null) : failed(errorOf(exit)))
+      })
       return Effect.sync(() => {
         if (this.open.delete(id)) this.frames.post(`{"_tag":"Interrupt","requestId":${id}}`)
       })
@@ -42,10 +51,10 @@ export class ClientCalls {
   answer(message: { readonly _tag: string }): boolean {
     if (message._tag !== "Exit" || !("requestId" in message) || !("exit" in message)) return false
     const id = message.requestId
-    const resume = typeof id === "number" ? this.open.get(id) : undefined
-    if (typeof id !== "number" || resume === undefined) return false
+    const settle = typeof id === "number" ? this.open.get(id) : undefined
+    if (typeof id !== "number" || settle === undefined) return false
     this.open.delete(id)
-    resume(outcome(message.exit))
+    settle(message.exit, null)
     return true
   }
 
@@ -53,24 +62,22 @@ export class ClientCalls {
   fail(error: ServiceError): void {
     const pending = [...this.open.values()]
     this.open.clear()
-    for (const resume of pending) resume(Effect.fail(toWireError(error)))
+    for (const settle of pending) settle(null, toWireError(error))
   }
 }
 
-/** What the host says, which is anything. */
-const outcome = (exit: unknown): Effect.Effect<unknown, WireError> => {
-  if (typeof exit !== "object" || exit === null || !("_tag" in exit)) return failed
-  if (exit._tag === "Success") return Effect.succeed("value" in exit ? exit.value : null)
-  const cause: unknown = "cause" in exit ? exit.cause : null
+/** Why a call failed, by what the host says, which is anything. */
+const errorOf = (exit: unknown): WireError => {
+  const cause: unknown = typeof exit === "object" && exit !== null && "cause" in exit ? exit.cause : null
   if (!Array.isArray(cause)) return failed
   let interrupted = false
   for (const reason of cause as ReadonlyArray<unknown>) {
     if (typeof reason !== "object" || reason === null || !("_tag" in reason)) continue
-    if (reason._tag === "Fail" && "error" in reason) return Effect.fail(fromWireError(reason.error))
+    if (reason._tag === "Fail" && "error" in reason) return fromWireError(reason.error)
     if (reason._tag === "Interrupt") interrupted = true
   }
   return interrupted ? cancelled : failed
 }
 
-const failed = Effect.fail<WireError>({ type: "service", code: "internal", message: "The host failed to answer." })
-const cancelled = Effect.fail<WireError>({ type: "service", code: "cancelled", message: "The host interrupted the call." })
+const failed: WireError = { type: "service", code: "internal", message: "The host failed to answer." }
+const cancelled: WireError = { type: "service", code: "cancelled", message: "The host interrupted the call." }

@@ -51,15 +51,21 @@ export class ClientView {
   private readonly follows = new Set<Follow>()
   private readonly interactions = new Outbox(unlimited, null)
   readonly references = new References()
+  private readonly changed: (released: Effect.Effect<void> | null) => void
   private readonly unwatch: () => void
   private selected: string | null = null
 
-  /** `run` takes what is to be done for owners of references that end by themselves. */
-  constructor(directory: ServiceDirectoryShape, limits: OutboxLimits, run: (effect: Effect.Effect<void>) => void) {
+  /** `changed` is told that instances may have ended, with what is to be done for owners of references that did. */
+  constructor(
+    directory: ServiceDirectoryShape,
+    limits: OutboxLimits,
+    changed: (released: Effect.Effect<void> | null) => void
+  ) {
     this.directory = directory
     this.limits = limits
+    this.changed = changed
     this.unwatch = directory.watch(() => {
-      if (this.references.size > 0) run(this.references.sweep())
+      changed(this.references.size > 0 ? this.references.sweep() : null)
       this.refresh(false)
     })
   }
@@ -83,6 +89,7 @@ export class ClientView {
   release(reference: number): Effect.Effect<void> {
     return Effect.suspend(() => {
       const released = this.references.release(reference)
+      this.changed(null)
       this.refresh(false)
       return released
     })

@@ -7,40 +7,27 @@
  * caller's trace, with the `ClientIdentity` that the transport installed. A disconnect interrupts the calls of that client
  * and ends its subscriptions; work that a service owns goes on.
  */
-import * as Cause from "effect/Cause"
+import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
-import type * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as RpcServer from "effect/rpc/RpcServer"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
-import type { JsonValue } from "../json/index.ts"
-import {
-  ClientIdentity,
-  explain,
-  InteractionBroker,
-  isReference,
-  issuedOf,
-  issueOf,
-  jsonCodec,
-  refusal,
-  ServiceDirectory,
-  ServiceError
-} from "../service/index.ts"
-import type { ClientSeat, Instance, MethodContract, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
-import { ServerCalls } from "./call-server.ts"
+import { ClientIdentity, InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
+import type { ClientSeat, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { ClientView } from "./client-view.ts"
 import { notAttached, otherProtocol, overloaded, unknownMember, unknownService } from "./refusals.ts"
+import { incident, ServedCalls } from "./served-calls.ts"
 import { serverProtocol } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import type { EncodedItem } from "./waiting.ts"
-import { decodeCall, decodeControl, decodeWatch, protocolVersion, ServiceGroup, toWireError } from "./wire.ts"
-import type { Call, Control, Hello, PluginVersion, Watch, WireError } from "./wire.ts"
+import { decodeControl, decodeWatch, protocolVersion, ServiceGroup, toWireError } from "./wire.ts"
+import type { Control, Hello, PluginVersion, Watch, WireError } from "./wire.ts"
 
 export interface EndpointOptions {
   /**
@@ -100,7 +87,6 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
               })
           )
           const run = yield* FiberSet.makeRuntime<never>()
-          const calls = new ServerCalls((message) => connection.call(message))
           connection.run = (effect) => {
             run(effect)
           }
@@ -114,7 +100,7 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
             control: (message) => connection.control(message)
           })
           yield* RpcServer.make(ServiceGroup, { disableFatalDefects: true, disableTracing: true }).pipe(
-            Effect.provideServiceEffect(RpcServer.Protocol, serverProtocol(transport, calls)),
+            Effect.provideServiceEffect(RpcServer.Protocol, serverProtocol(transport, connection.calls)),
             Effect.provideContext(handlers),
             Effect.raceFirst(transport.closed)
           )
@@ -136,12 +122,13 @@ class ServedConnection {
   /** Runs something for the length of the connection. */
   run: (effect: Effect.Effect<void>) => void = () => {}
   readonly view: ClientView
+  readonly calls: ServedCalls
   private readonly directory: ServiceDirectoryShape
   private readonly options: EndpointOptions
   /** What calls run in. */
   private readonly context: Context.Context<never>
   private readonly selecting = Semaphore.makeUnsafe(1)
-  private inFlight = 0
+  private forking: { readonly identity: ClientIdentity; readonly run: typeof Effect.runFork } | undefined
 
   constructor(
     directory: ServiceDirectoryShape,
@@ -156,7 +143,16 @@ class ServedConnection {
     this.view = new ClientView(directory, {
       items: options.queueLimit ?? 1_024,
       characters: options.queueCharacters ?? 4 * 1_048_576
-    }, (effect) => this.run(effect))
+    }, (released) => {
+      this.calls.sweep()
+      if (released !== null) this.run(released)
+    })
+    this.calls = new ServedCalls({
+      view: this.view,
+      limits: { calls: options.callLimit ?? 1_000, references: options.referenceLimit ?? 1_000 },
+      fork: (effect) => this.fork(effect),
+      run: (effect) => this.run(effect)
+    })
   }
 
   get leave(): Effect.Effect<void> {
@@ -169,130 +165,13 @@ class ServedConnection {
 
   // ------------------------------------------------------------------------------------------------------------- calls
 
-  /** Starts a call. A new context for each greeting, since the label is a part of who calls. */
-  call(message: unknown): Fiber.Fiber<JsonValue, WireError> {
-    const made = this.starting
-    if (made?.identity === this.identity) return made.run(this.dispatch(message))
-    const run = Effect.runForkWith(Context.add(this.context, ClientIdentity, this.identity))
-    this.starting = { identity: this.identity, run }
-    return run(this.dispatch(message))
-  }
-
-  private starting:
-    | { readonly identity: ClientIdentity; readonly run: ReturnType<typeof Effect.runForkWith<never>> }
-    | undefined
-
-  private dispatch(message: unknown): Effect.Effect<JsonValue, WireError> {
-    const decoded = decodeCall(message)
-    if (Exit.isFailure(decoded)) return failed(decoded.cause)
-    const call = decoded.value
-    const found = this.view.resolve(call)
-    if (found instanceof ServiceError) return Effect.fail(toWireError(found))
-    const methods = found.token.contract.methods ?? {}
-    const method = Object.hasOwn(methods, call.member) ? methods[call.member] : undefined
-    if (method === undefined) return Effect.fail(toWireError(unknownMember(call, "method")))
-    const name = `${call.service}.${call.member}`
-    const payload = method.payload === undefined
-      ? Exit.succeed(undefined)
-      : jsonCodec(method.payload).decode(call.payload)
-    if (Exit.isFailure(payload)) {
-      return Effect.fail(
-        toWireError(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(payload)))
-      )
+  /** A new context for each greeting, since the label is a part of who calls. */
+  private fork(effect: Effect.Effect<unknown, unknown>): Fiber.Fiber<unknown, unknown> {
+    if (this.forking?.identity !== this.identity) {
+      const run = Effect.runForkWith(Context.add(this.context, ClientIdentity, this.identity))
+      this.forking = { identity: this.identity, run }
     }
-    const limit = this.options.callLimit ?? 1_000
-    if (this.inFlight >= limit) return Effect.fail(toWireError(overloaded(`${limit} calls in flight`)))
-    const { success } = method
-    const reserved = isReference(success) ? this.reserve(name, call) : undefined
-    if (reserved instanceof ServiceError) return Effect.fail(toWireError(reserved))
-    this.inFlight++
-    return whileOpen(invoke(found, call.member, payload.value), found.closed).pipe(
-      Effect.exit,
-      Effect.flatMap((exit) =>
-        Exit.isSuccess(exit) && isReference(success) && reserved !== undefined
-          ? this.issue(name, success["~reference"], exit.value, reserved, found)
-          : this.answer(name, method, exit)
-      ),
-      Effect.withSpan(`rpc.server ${name}`, {
-        kind: "server",
-        root: call.trace === undefined,
-        parent: call.trace === undefined ? undefined : Tracer.externalSpan(call.trace)
-      }, { captureStackTrace: false }),
-      Effect.ensuring(Effect.sync(() => {
-        this.inFlight--
-        if (reserved !== undefined) this.view.references.settle(reserved)
-      }))
-    )
-  }
-
-  /** The number for the reference that a call will return, before anything runs. */
-  private reserve(name: string, call: Call): number | ServiceError {
-    const limit = this.options.referenceLimit ?? 1_000
-    if (this.view.references.size >= limit) return overloaded(`${limit} references`)
-    if (call.hold !== undefined && this.view.references.reserve(call.hold)) return call.hold
-    return new ServiceError({
-      code: "invalid_arguments",
-      message: `${name} returns a reference; its call must give it a number that is free.`
-    })
-  }
-
-  private issue(
-    name: string,
-    token: RemoteService.Any,
-    value: unknown,
-    reference: number,
-    parent: Instance
-  ): Effect.Effect<JsonValue, WireError> {
-    const issued = issuedOf(value)
-    if (issued?.token.id !== token.id) {
-      const message = `The result of ${name} is no reference to "${token.id}" (from RemoteReference.make).`
-      return Effect.andThen(
-        Effect.logError(message),
-        Effect.fail(toWireError(new ServiceError({ code: "invalid_result", message })))
-      )
-    }
-    const instance = this.view.references.hold(reference, issued, parent)
-    if (instance === null) return Effect.succeed({ reference })
-    // Nobody waits for a completion once the reference is gone for another reason.
-    this.run(
-      Effect.raceFirst(Effect.andThen(issued.completed.await, Effect.sleep(issued.graceMillis)), instance.closed.await)
-        .pipe(Effect.andThen(this.view.release(reference)))
-    )
-    return Effect.succeed({ reference })
-  }
-
-  private answer(
-    name: string,
-    method: MethodContract,
-    exit: Exit.Exit<unknown, unknown>
-  ): Effect.Effect<JsonValue, WireError> {
-    if (Exit.isSuccess(exit)) {
-      if (method.success === undefined || isReference(method.success)) return Effect.succeed(null)
-      const encoded = jsonCodec(method.success).encode(exit.value)
-      if (Exit.isSuccess(encoded)) return Effect.succeed(encoded.value)
-      return Effect.logError(`The result of ${name} is not what its contract says: ${explain(encoded)}.`).pipe(
-        Effect.andThen(
-          Effect.fail(
-            toWireError(refusal("invalid_result", `The result of ${name} does not fit its contract`, issueOf(encoded)))
-          )
-        )
-      )
-    }
-    for (const reason of exit.cause.reasons) {
-      if (reason._tag !== "Fail") continue
-      const error = reason.error
-      if (method.error !== undefined) {
-        const encoded = jsonCodec(method.error).encode(error)
-        if (Exit.isSuccess(encoded)) return Effect.fail({ type: "declared", error: encoded.value })
-      }
-      if (error instanceof ServiceError) return Effect.fail(toWireError(error))
-    }
-    if (Cause.hasInterruptsOnly(exit.cause)) {
-      return Effect.fail(
-        toWireError(new ServiceError({ code: "cancelled", message: `${name} was interrupted by its host.` }))
-      )
-    }
-    return incident(`${name} failed in a way that its contract does not name`, exit.cause)
+    return this.forking.run(effect)
   }
 
   // ------------------------------------------------------------------------------------------------------ subscriptions
@@ -335,7 +214,8 @@ class ServedConnection {
       this.perform(decoded.value),
       (cause): Effect.Effect<never, WireError> => {
         for (const reason of cause.reasons) if (reason._tag === "Fail") return Effect.fail(toWireError(reason.error))
-        return incident("A control message failed", cause)
+        const { error, log } = incident("A control message failed", cause)
+        return Effect.andThen(log, Effect.fail(toWireError(error)))
       }
     )
   }
@@ -389,47 +269,6 @@ class ServedConnection {
       )
     )
   }
-}
-
-/** The method of the implementation, on the implementation. */
-const invoke = (instance: Instance, member: string, payload: unknown): Effect.Effect<unknown, unknown> =>
-  Effect.suspend(() => {
-    const method: unknown = Reflect.get(instance.implementation, member)
-    if (typeof method !== "function") return Effect.die(new Error(`${member} is no function any more`))
-    const result: unknown = Reflect.apply(method, instance.implementation, payload === undefined ? [] : [payload])
-    // Erasure: the token's types say that a method gives an effect without requirements.
-    return Effect.isEffect(result)
-      ? result as Effect.Effect<unknown, unknown>
-      : Effect.die(new Error(`${member} did not return an Effect`))
-  })
-
-/** Ends a call when its provider goes away: it cannot be finished by a successor. */
-const whileOpen = <A, E>(effect: Effect.Effect<A, E>, closed: Latch.Latch): Effect.Effect<A, E | ServiceError> =>
-  Effect.raceFirst(
-    effect,
-    Effect.andThen(
-      closed.await,
-      Effect.fail(
-        new ServiceError({ code: "unavailable", message: "The provider of this service went away during the call." })
-      )
-    )
-  )
-
-/** A defect crosses as an id; the log of this host has the rest under that id. */
-const incident = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<never, WireError> => {
-  const id = crypto.randomUUID()
-  return Effect.andThen(
-    Effect.annotateLogs(Effect.logError(`${what}.`, cause), { incident: id }),
-    Effect.fail(
-      toWireError(
-        new ServiceError({
-          code: "internal",
-          message: `The service failed; the host's log explains it under incident ${id}.`,
-          data: { incident: id }
-        })
-      )
-    )
-  )
 }
 
 const failed = (cause: Cause.Cause<ServiceError>): Effect.Effect<never, WireError> =>

@@ -13,7 +13,6 @@ import * as Scope from "effect/Scope"
 import type { JsonValue } from "../json/index.ts"
 import {
   carrierOf,
-  currentCarrier,
   eventSchema,
   eventsOver,
   Feed,
@@ -25,7 +24,7 @@ import {
   ServiceError,
   subscription
 } from "../service/index.ts"
-import type { AnyCodec, Delivery, EventContract, MethodContract, RemoteService, SpanCarrier } from "../service/index.ts"
+import type { Delivery, EventContract, JsonCodec, MethodContract, RemoteService, SpanCarrier } from "../service/index.ts"
 import { Demand } from "./demand.ts"
 import type { Fork } from "./demand.ts"
 import { enough, eventsAfter } from "./events-after.ts"
@@ -34,7 +33,7 @@ import type { Link } from "./link.ts"
 import { staleReference } from "./refusals.ts"
 import { ReplicaCell } from "./replica.ts"
 import { decoding, Held } from "./wire.ts"
-import type { Item, WireError } from "./wire.ts"
+import type { Call, Item, WireError } from "./wire.ts"
 
 /** What a facade needs of its connection. */
 export interface Host {
@@ -95,7 +94,7 @@ export class FacadeEntry {
       ...Object.fromEntries(
         Object.entries(methods ?? {}).map((
           [name, method]
-        ) => [name, (payload: unknown) => this.call(name, method, payload)])
+        ) => [name, this.method(name, method)])
       )
     })
   }
@@ -113,42 +112,51 @@ export class FacadeEntry {
 
   // ------------------------------------------------------------------------------------------------------------- calls
 
-  private call(member: string, method: MethodContract, payload: unknown): Effect.Effect<unknown, unknown> {
-    return Effect.suspend(() => {
-      const name = `${this.address.service}.${member}`
-      const encoded = method.payload === undefined
-        ? Exit.succeed<JsonValue>(null)
-        : jsonCodec(method.payload).encode(payload)
-      if (Exit.isFailure(encoded)) {
-        return Effect.fail(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(encoded)))
-      }
-      const link = this.host.link()
-      if (link === null) return Effect.fail(this.host.missing())
-      const session = this.host.session()
-      const hold = isReference(method.success) ? link.nextReference() : undefined
-      const sent = Effect.flatMap(currentCarrier, (trace) =>
-        link.call({
-          ...this.address,
-          ...(session === null ? {} : { session }),
-          member,
-          payload: encoded.value,
-          ...(hold === undefined ? {} : { hold }),
-          ...(trace === null ? {} : { trace })
-        }))
-      const answered = Effect.catch(sent, (error) => failedCall(name, method, error)).pipe(
-        Effect.flatMap((value) =>
-          isReference(method.success)
-            ? this.referenceTo(method.success["~reference"], link, value, hold)
-            : succeededCall(name, method.success, value)
-        )
-      )
-      return (hold === undefined
-        ? answered
-        // The answer may be on its way already: what it holds is given back.
-        : Effect.onInterrupt(answered, () => Effect.ignore(link.control({ type: "release", reference: hold })))).pipe(
-          Effect.withSpan(`rpc.client ${name}`, { kind: "client" }, { captureStackTrace: false })
-        )
-    })
+  /** The function of one method. What it needs at each call is made once. */
+  private method(member: string, method: MethodContract): (payload: unknown) => Effect.Effect<unknown, unknown> {
+    const name = `${this.address.service}.${member}`
+    const { error, payload, success } = method
+    const codecs = {
+      payload: payload === undefined ? null : jsonCodec(payload),
+      success: success === undefined || isReference(success) ? null : jsonCodec(success),
+      error: error === undefined ? null : jsonCodec(error)
+    }
+    const failed = (wire: WireError) => Effect.fail(callError(name, codecs.error, wire))
+    const succeeded = (value: unknown): Effect.Effect<unknown, ServiceError> => {
+      if (codecs.success === null) return Effect.void
+      const decoded = codecs.success.decode(value)
+      return Exit.isSuccess(decoded)
+        ? Effect.succeed(decoded.value)
+        : Effect.fail(refusal("invalid_result", `The result of ${name} does not fit`, issueOf(decoded)))
+    }
+    return (payload) =>
+      Effect.suspend(() => {
+        const encoded = codecs.payload === null ? nothing : codecs.payload.encode(payload)
+        if (Exit.isFailure(encoded)) {
+          return Effect.fail(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(encoded)))
+        }
+        const link = this.host.link()
+        if (link === null) return Effect.fail(this.host.missing())
+        const session = this.host.session()
+        const hold = isReference(success) ? link.nextReference() : undefined
+        return Effect.useSpan(`rpc.client ${name}`, { kind: "client" }, (span) => {
+          const call: Call = {
+            ...this.address,
+            ...(session === null ? {} : { session }),
+            member,
+            payload: encoded.value,
+            ...(hold === undefined ? {} : { hold }),
+            trace: carrierOf(span)
+          }
+          if (hold === undefined || !isReference(success)) return link.call(call, succeeded, failed)
+          const token = success["~reference"]
+          return Effect.onInterrupt(
+            link.call(call, (value) => this.referenceTo(token, link, value, hold), failed),
+            // The answer may be on its way already: what it holds is given back.
+            () => Effect.ignore(link.control({ type: "release", reference: hold }))
+          )
+        })
+      })
   }
 
   /** Only the number that this call gave is its reference; it lives as long as the link it came over. */
@@ -156,7 +164,7 @@ export class FacadeEntry {
     token: RemoteService.Any,
     link: Link,
     value: unknown,
-    hold: number | undefined
+    hold: number
   ): Effect.Effect<object, ServiceError> {
     const held = decodeHeld(value)
     if (Exit.isFailure(held)) return Effect.failCause(held.cause)
@@ -349,24 +357,13 @@ export class FacadeEntry {
 /** Deliveries that do not fit what came before: start again from a snapshot. */
 const gap = new ServiceError({ code: "invalid_result", message: "A delivery did not fit what came before it." })
 
-const succeededCall = (
-  name: string,
-  success: AnyCodec | undefined,
-  value: unknown
-): Effect.Effect<unknown, ServiceError> => {
-  if (success === undefined) return Effect.void
-  const decoded = jsonCodec(success).decode(value)
-  return Exit.isSuccess(decoded)
-    ? Effect.succeed(decoded.value)
-    : Effect.fail(refusal("invalid_result", `The result of ${name} does not fit`, issueOf(decoded)))
-}
+const nothing = Exit.succeed<JsonValue>(null)
 
-const failedCall = (name: string, method: MethodContract, error: WireError): Effect.Effect<never, unknown> => {
-  if (error.type === "service" || method.error === undefined) return Effect.fail(toServiceError(error))
-  const decoded = jsonCodec(method.error).decode(error.error)
-  return Effect.fail(
-    Exit.isSuccess(decoded)
-      ? decoded.value
-      : refusal("invalid_result", `The error of ${name} does not fit`, issueOf(decoded))
-  )
+/** What the caller of a method fails with. */
+const callError = (name: string, codec: JsonCodec | null, error: WireError): unknown => {
+  if (error.type === "service" || codec === null) return toServiceError(error)
+  const decoded = codec.decode(error.error)
+  return Exit.isSuccess(decoded)
+    ? decoded.value
+    : refusal("invalid_result", `The error of ${name} does not fit`, issueOf(decoded))
 }

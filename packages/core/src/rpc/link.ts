@@ -18,8 +18,15 @@ import { decodeItem, fromWireError, ServiceGroup } from "./wire.ts"
 import type { Call, Control, Item, Watch, WireError } from "./wire.ts"
 
 export interface Link {
-  /** Fails with a declared error still encoded, or with one of the boundary. Interrupting it interrupts the handler. */
-  readonly call: (call: Call) => Effect.Effect<unknown, WireError>
+  /**
+   * What the host answers, through one of the two; a declared error is still encoded. Interrupting it interrupts the
+   * handler.
+   */
+  readonly call: <A, E>(
+    call: Call,
+    succeeded: (value: unknown) => Effect.Effect<A, E>,
+    failed: (error: WireError) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E>
   /** A number for a reference that is new on this link. */
   readonly nextReference: () => number
   readonly control: (control: Control) => Effect.Effect<unknown, ServiceError>
@@ -71,7 +78,7 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     let references = 0
     return {
       nextReference: () => ++references,
-      call: (call) => parts.calls.call(call),
+      call: (call, succeeded, failed) => parts.calls.call(call, succeeded, failed),
       control: (control) =>
         Effect.catchCause(client.control(control), (cause) => Effect.fail(toServiceError(classify(cause)))),
       watch: (watch, onItem) =>

@@ -15,10 +15,10 @@ import * as RpcServer from "effect/rpc/RpcServer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { ServiceError, ServiceErrorCode } from "../service/index.ts"
-import type { ServerCalls } from "./call-server.ts"
 import { ClientCalls } from "./call-client.ts"
 import { tooLong } from "./framing.ts"
 import type { OnFrame } from "./inbox.ts"
+import type { ServedCalls } from "./served-calls.ts"
 import { EncodedItem } from "./waiting.ts"
 
 export interface Transport {
@@ -181,7 +181,7 @@ export const refusalOf = (error: RpcClientError.RpcClientError): ServiceError | 
 /** The server's side over one transport, which is one client. */
 export const serverProtocol = (
   transport: Transport,
-  calls: ServerCalls
+  calls: ServedCalls
 ): Effect.Effect<RpcServer.Protocol["Service"], never, Scope.Scope> =>
   RpcServer.Protocol.make(Effect.fnUntraced(function*(write) {
     const disconnects = yield* Queue.unbounded<number>()
@@ -220,9 +220,9 @@ export const serverProtocol = (
       // It interrupts itself over a request that it has, or after the end; that must not end the reading.
       return Effect.catchCause(write(0, message as FromClientEncoded), () => Effect.void)
     }).pipe(
-      Effect.ensuring(Effect.suspend(() => {
+      Effect.ensuring(Effect.sync(() => {
         Queue.offerUnsafe(disconnects, 0)
-        return calls.end
+        calls.end()
       })),
       Effect.forkScoped
     )
