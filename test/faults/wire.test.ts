@@ -57,37 +57,40 @@ const faults: ReadonlyArray<Fault> = (["drop", "cut", "delay", "double"] as cons
 )
 
 describe("a client behind a network that loses, cuts, delays or repeats a frame", () => {
-  it.live.each(faults)("settles its calls and shows the authority's value: $kind $direction $frame", (fault) =>
-    Effect.gen(function*() {
-      const { folder, host, ledger, path } = yield* hostAt()
-      const through = join(folder, "proxy.sock")
-      yield* faultyProxy(through, path, fault)
-      const connection = yield* host.connect({ ...quick, connect: connectUnix(through) })
-      const facade = yield* connection.use(Ledger)
-      const outcomes: Array<string> = []
-      for (let call = 0; call < 12; call++) {
-        yield* connected(connection)
-        outcomes.push(
-          yield* Effect.match(facade.add(`entry ${call}`), {
-            onFailure: (error) => error.code,
-            onSuccess: () => "applied"
-          })
+  it.live.each(faults)(
+    "settles its calls and shows the authority's value: $kind $direction $frame",
+    (fault) =>
+      Effect.gen(function*() {
+        const { folder, host, ledger, path } = yield* hostAt()
+        const through = join(folder, "proxy.sock")
+        yield* faultyProxy(through, path, fault)
+        const connection = yield* host.connect({ ...quick, connect: connectUnix(through) })
+        const facade = yield* connection.use(Ledger)
+        const outcomes: Array<string> = []
+        for (let call = 0; call < 12; call++) {
+          yield* connected(connection)
+          outcomes.push(
+            yield* Effect.match(facade.add(`entry ${call}`), {
+              onFailure: (error) => error.code,
+              onSuccess: () => "applied"
+            })
+          )
+        }
+        yield* eventually(() =>
+          facade.ledger.status === "live" &&
+          JSON.stringify(facade.ledger.value) === JSON.stringify(ledger.value)
         )
-      }
-      yield* eventually(() =>
-        facade.ledger.status === "live" &&
-        JSON.stringify(facade.ledger.value) === JSON.stringify(ledger.value)
-      )
-      expect(outcomes).toHaveLength(12)
-      for (const outcome of outcomes) expect(["applied", "disconnected"]).toContain(outcome)
-      // Whatever happened on the way, nothing was applied twice, and what was answered was applied.
-      const { entries } = ledger.value
-      expect(new Set(entries).size).toBe(entries.length)
-      outcomes.forEach((outcome, call) => {
-        if (outcome === "applied") expect(entries).toContain(`entry ${call}`)
-      })
-      if (fault.kind === "delay") expect(outcomes.every((outcome) => outcome === "applied")).toBe(true)
-    }).pipe(silent))
+        expect(outcomes).toHaveLength(12)
+        for (const outcome of outcomes) expect(["applied", "disconnected"]).toContain(outcome)
+        // Whatever happened on the way, nothing was applied twice, and what was answered was applied.
+        const { entries } = ledger.value
+        expect(new Set(entries).size).toBe(entries.length)
+        outcomes.forEach((outcome, call) => {
+          if (outcome === "applied") expect(entries).toContain(`entry ${call}`)
+        })
+        if (fault.kind === "delay") expect(outcomes.every((outcome) => outcome === "applied")).toBe(true)
+      }).pipe(silent)
+  )
 })
 
 describe("a client that does not read", () => {
@@ -211,21 +214,28 @@ describe("bytes that nobody would send", () => {
         {
           weight: 4,
           arbitrary: fc.tuple(fc.constantFrom(...valid), fc.nat(80), fc.uint8Array({ maxLength: 4 })).map(
-            ([text, at, bytes]) => Buffer.concat([Buffer.from(text.slice(0, at)), bytes, Buffer.from(text.slice(at + 1))])
+            ([text, at, bytes]) =>
+              Buffer.concat([Buffer.from(text.slice(0, at)), bytes, Buffer.from(text.slice(at + 1))])
           )
         },
         { weight: 1, arbitrary: fc.constant(Buffer.from("\n".repeat(50))) },
-        { weight: 1, arbitrary: fc.integer({ min: 1, max: 5_000 }).map((depth) => Buffer.from(`${"[".repeat(depth)}\n`)) }
+        {
+          weight: 1,
+          arbitrary: fc.integer({ min: 1, max: 5_000 }).map((depth) => Buffer.from(`${"[".repeat(depth)}\n`))
+        }
       )
-      const property = fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 12 }), (pieces) =>
-        Effect.gen(function*() {
-          const socket = yield* rawSocket(path)
-          socket.resume()
-          for (const bytes of pieces) socket.write(bytes)
-          expect((yield* ledger.read()).text).toBe("")
-          socket.end()
-          yield* eventually(() => socket.closed)
-        }).pipe(Effect.scoped, silent, Effect.runPromise))
+      const property = fc.asyncProperty(
+        fc.array(piece, { minLength: 1, maxLength: 12 }),
+        (pieces) =>
+          Effect.gen(function*() {
+            const socket = yield* rawSocket(path)
+            socket.resume()
+            for (const bytes of pieces) socket.write(bytes)
+            expect((yield* ledger.read()).text).toBe("")
+            socket.end()
+            yield* eventually(() => socket.closed)
+          }).pipe(Effect.scoped, silent, Effect.runPromise)
+      )
       yield* Effect.promise(() => fc.assert(property, { numRuns: 200 }))
       yield* eventually(() => Effect.runSync(host.endpoint.clients).length === 1)
     }).pipe(Effect.scoped, silent, Effect.runPromise)
@@ -249,37 +259,44 @@ describe("a host that is killed under load", () => {
       const facade = yield* connection.use(Ledger)
       return yield* Effect.forEach(
         Array.from({ length: count }),
-        () => Effect.forkChild(Effect.flip(Effect.andThen(facade.wait(), new ServiceError({ code: "internal", message: "" }))))
+        () =>
+          Effect.forkChild(
+            Effect.flip(Effect.andThen(facade.wait(), new ServiceError({ code: "internal", message: "" })))
+          )
       )
     })
 
-  it.live("settles every call as disconnected, and its clients recover to the next one's value", () =>
-    Effect.gen(function*() {
-      const path = join(yield* temporaryFolder, "host.sock")
-      const local = yield* makeServiceHost()
-      const first = yield* start(path)
-      const clients = yield* Effect.forEach(
-        [1, 2, 3],
-        () => local.connect({ retry: { first: 20, longest: 100 }, connect: connectUnix(path) })
-      )
-      const ledgers = yield* Effect.forEach(clients, (client) => client.use(Ledger))
-      yield* Effect.forEach(ledgers, (ledger) => ledger.ready)
-      yield* eventually(() => ledgers.every(({ ledger }) => (ledger.value?.text.length ?? 0) > 1_000))
-      const waiting = yield* Effect.forEach(clients, (client) => calls(client, 3))
-      yield* Effect.sleep(50)
-      first.kill("SIGKILL")
-      const codes = yield* Effect.forEach(waiting.flat(), Fiber.join)
-      expect(codes.map(({ code }) => code)).toEqual(Array.from({ length: 9 }, () => "disconnected"))
-      yield* eventually(() => ledgers.every(({ ledger }) => ledger.status === "stale"))
-      const known = ledgers.map(({ ledger }) => ledger.value?.text ?? "")
-      expect(known.every((text) => text.startsWith("0,1,2,"))).toBe(true)
-      yield* start(path)
-      yield* eventually(() => ledgers.every(({ ledger }) => ledger.status === "live"))
-      yield* eventually(() => ledgers.every(({ ledger }) => (ledger.value?.text.length ?? 0) > 1_000))
-      // One authority that goes on writing: each client's value is a beginning of a later answer.
-      const shown = ledgers.map(({ ledger }) => ledger.value?.text ?? "none")
-      const [one] = ledgers
-      const now = one === undefined ? "" : (yield* one.read()).text
-      for (const text of shown) expect(now.startsWith(text)).toBe(true)
-    }).pipe(silent), 60_000)
+  it.live(
+    "settles every call as disconnected, and its clients recover to the next one's value",
+    () =>
+      Effect.gen(function*() {
+        const path = join(yield* temporaryFolder, "host.sock")
+        const local = yield* makeServiceHost()
+        const first = yield* start(path)
+        const clients = yield* Effect.forEach(
+          [1, 2, 3],
+          () => local.connect({ retry: { first: 20, longest: 100 }, connect: connectUnix(path) })
+        )
+        const ledgers = yield* Effect.forEach(clients, (client) => client.use(Ledger))
+        yield* Effect.forEach(ledgers, (ledger) => ledger.ready)
+        yield* eventually(() => ledgers.every(({ ledger }) => (ledger.value?.text.length ?? 0) > 1_000))
+        const waiting = yield* Effect.forEach(clients, (client) => calls(client, 3))
+        yield* Effect.sleep(50)
+        first.kill("SIGKILL")
+        const codes = yield* Effect.forEach(waiting.flat(), Fiber.join)
+        expect(codes.map(({ code }) => code)).toEqual(Array.from({ length: 9 }, () => "disconnected"))
+        yield* eventually(() => ledgers.every(({ ledger }) => ledger.status === "stale"))
+        const known = ledgers.map(({ ledger }) => ledger.value?.text ?? "")
+        expect(known.every((text) => text.startsWith("0,1,2,"))).toBe(true)
+        yield* start(path)
+        yield* eventually(() => ledgers.every(({ ledger }) => ledger.status === "live"))
+        yield* eventually(() => ledgers.every(({ ledger }) => (ledger.value?.text.length ?? 0) > 1_000))
+        // One authority that goes on writing: each client's value is a beginning of a later answer.
+        const shown = ledgers.map(({ ledger }) => ledger.value?.text ?? "none")
+        const [one] = ledgers
+        const now = one === undefined ? "" : (yield* one.read()).text
+        for (const text of shown) expect(now.startsWith(text)).toBe(true)
+      }).pipe(silent),
+    60_000
+  )
 })
