@@ -1,4 +1,5 @@
 /** How state reaches many clients: updates per second, and the bytes that a streamed text costs. */
+import { append } from "@bezel/core/json"
 import { connectUnix, listenUnix, type Transport } from "@bezel/core/rpc"
 import { Connection } from "@bezel/core/rpc"
 import { MutableRemoteState } from "@bezel/core/service"
@@ -88,7 +89,7 @@ export async function measureStream(folder: string) {
       const all = yield* Effect.forkChild(reached((value) => value.text.length === text))
       for (let written = 0; written < text; written += piece.length) {
         yield* document.update((draft) => {
-          draft.text += piece
+          append(draft, "text", piece)
         })
         if (written % 2_000 === 0) {
           yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
