@@ -1,7 +1,8 @@
-import { copyFileSync, mkdirSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
+import { isAlive } from "../tui/terminal.ts"
 import { makeHome, root } from "./command.ts"
 import { runInTerminal } from "./terminal.ts"
 
@@ -11,6 +12,8 @@ const around = (line: string) =>
 
 /** A dialog takes no keys of somebody who is still typing: a person looks first, for as long as this. */
 const look = () => new Promise((resolve) => setTimeout(resolve, 1_000))
+
+const until = (holds: () => boolean) => vi.waitFor(() => expect(holds()).toBe(true), { timeout: 20_000, interval: 25 })
 
 describe("bezel in a terminal", () => {
   it("shows an answer as it was asked for, and leaves the terminal as it was", async () => {
@@ -51,10 +54,26 @@ describe("bezel in a terminal", () => {
     const home = makeHome()
     const terminal = runInTerminal(home, around("sh -c 'echo $$ > pid; exec bezel'"))
     await terminal.shows(/default model/)
-    const { readFileSync } = await import("node:fs")
     process.kill(Number(readFileSync(join(home.work, "pid"), "utf8")), "SIGTERM")
     await terminal.ended
     expect(terminal.text()).toContain("same modes")
+  })
+
+  it("ends what it has started when its terminal is closed", async () => {
+    const home = makeHome()
+    const terminal = runInTerminal(home, "trap : HUP; bezel 2> err; echo $? > code; mv code ended")
+    await terminal.shows(/default model/)
+    terminal.type("run echo $$ > sleeper; exec sleep 341\r")
+    await terminal.shows(/Allow bash\?/)
+    await look()
+    terminal.type("\r")
+    const sleeper = join(home.work, "sleeper")
+    await until(() => existsSync(sleeper) && readFileSync(sleeper, "utf8") !== "")
+    terminal.kill("SIGKILL")
+    await until(() => existsSync(join(home.work, "ended")))
+    expect(readFileSync(join(home.work, "ended"), "utf8")).toBe("129\n")
+    expect(readFileSync(join(home.work, "err"), "utf8")).toBe("")
+    expect(isAlive(Number(readFileSync(sleeper, "utf8")))).toBe(false)
   })
 
   it("asks whether to trust a project's settings before any of them takes effect, and remembers a yes", async () => {

@@ -39,7 +39,7 @@ export function runInTerminal(home: Home, line: string): TerminalRun {
     detached: true
   })
   const signal = (name: NodeJS.Signals) => {
-    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, name)
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, name)
   }
   onTestFinished(() => signal("SIGKILL"))
   let raw = ""

@@ -12,6 +12,9 @@ export const exitCode = {
   interrupted: 130
 } as const
 
+/** Codes of a process that a signal has ended. */
+export const signalCode = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
 
 const precedence: ReadonlyArray<ExitCode> = [130, 124, 2, 3, 1, 0]

@@ -7,11 +7,12 @@ import { commandHelp, groupHelp } from "./arguments/help.ts"
 import { parse } from "./arguments/parse.ts"
 import { commands } from "./commands.ts"
 import { exitCode, isExit } from "./exit.ts"
+import { outliveReaders } from "./host/gone.ts"
 
 export async function main(argv: ReadonlyArray<string>, version: string): Promise<void> {
-  // A reader that goes away (`| head`) is not a fault; what runs is ended by `runProcess`.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error
+  outliveReaders((error) => {
+    process.stderr.write(`bezel: stdout cannot be written: ${error.message}\n`)
+    process.exit(exitCode.failed)
   })
   process.exitCode = await execute(argv, version)
 }

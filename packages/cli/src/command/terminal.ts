@@ -15,7 +15,8 @@ import { stat } from "node:fs/promises"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { nearest } from "../arguments/suggest.ts"
-import { Exit, exitCode } from "../exit.ts"
+import { Exit, exitCode, signalCode } from "../exit.ts"
+import { currentFolder } from "../host/current-folder.ts"
 import { globalLayer } from "../host/global.ts"
 import { locationsLayer } from "../host/location.ts"
 import { isTrusted, outsidePlugins, outsideSources } from "../host/outside-plugins.ts"
@@ -46,7 +47,7 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
   const layer = Layer.provideMerge(Placement.inline, locationsLayer(global))
   return runProcess(
     Effect.gen(function*() {
-      const shown = yield* show(path ?? process.cwd(), options, environment).pipe(Effect.provide(layer), Effect.scoped)
+      const shown = yield* show(path ?? currentFolder(), options, environment).pipe(Effect.provide(layer), Effect.scoped)
       // The session is closed now; one in which nothing was said is none.
       if (shown.isEmpty) {
         yield* Effect.flatMap(SessionStore, (store) => store.remove(shown.sessionID)).pipe(
@@ -54,7 +55,7 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
           Effect.ignore
         )
       }
-      return exitCode.answered
+      return shown.end.type === "quit" ? exitCode.answered : signalCode[shown.end.signal]
     })
   )
 }
@@ -72,14 +73,14 @@ const show = (path: string, options: Options, environment: Environment) =>
     const connection = yield* host.connect({ label: "terminal", sessionID: session.id })
     const presentation = yield* makePresentation({ connection, location: host.location })
     const bound = Object.entries(settings.get(KeybindingsSetting))
-    yield* runTerminal({
+    const end = yield* runTerminal({
       presentation,
-      plugins: [...builtinTerminalPlugins(environment.version), ...outsideSources("tui", outside)],
+      plugins: [...builtinTerminalPlugins(environment.version), ...outsideSources("tui", outside.plugins)],
       theme: settings.get(ThemeSetting),
       keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))
     })
     const page = session.isNew ? yield* host.session.messages(session.id, { limit: 1 }) : null
-    return { sessionID: session.id, isEmpty: page?.messages.length === 0 }
+    return { end, sessionID: session.id, isEmpty: page?.messages.length === 0 }
   })
 
 /** A path that is none may be a command that is written wrong. */

@@ -9,7 +9,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { Exit as CommandExit, exitCode, isExit } from "../exit.ts"
+import { Exit as CommandExit, exitCode, isExit, signalCode } from "../exit.ts"
+import { goneCode } from "./gone.ts"
 
 /** How long finalizers may take once the process has to end. */
 const closingLimitMillis = 5_000
@@ -18,8 +19,6 @@ export interface ProcessOptions {
   /** What a first SIGINT does; without it the effect is interrupted. */
   readonly onInterrupt?: () => void
 }
-
-const signalCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
 /** The effect's value, or the code of the signal that ended it. Failures that are no `Exit` of the command become one. */
 export async function runProcess(
@@ -37,17 +36,18 @@ export async function runProcess(
     setTimeout(() => process.exit(code), closingLimitMillis).unref()
     Effect.runFork(Fiber.interrupt(fiber))
   }
-  const onSignal = (signal: keyof typeof signalCodes) => () => {
+  const onSignal = (signal: keyof typeof signalCode) => () => {
     if (ending !== null && signal !== "SIGINT") return
     if (signal === "SIGINT" && interrupts++ === 0 && options.onInterrupt !== undefined) return options.onInterrupt()
-    if (ending === null) end(signalCodes[signal])
+    if (ending === null) end(signalCode[signal])
   }
   const handlers = { SIGINT: onSignal("SIGINT"), SIGTERM: onSignal("SIGTERM"), SIGHUP: onSignal("SIGHUP") }
-  // Whoever reads the output has gone away (`| head`): what a SIGPIPE would do, in order.
-  const onBrokenPipe = (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE" && ending === null) end(141)
+  // Whoever reads the output has gone away: what the signal would do that may not have been sent, in order.
+  const onGone = (error: NodeJS.ErrnoException) => {
+    const code = goneCode(error, process.stdout)
+    if (code !== null && ending === null) end(code)
   }
-  process.stdout.on("error", onBrokenPipe)
+  process.stdout.on("error", onGone)
   process.on("SIGINT", handlers.SIGINT).on("SIGTERM", handlers.SIGTERM).on("SIGHUP", handlers.SIGHUP)
   try {
     const exit = await Effect.runPromise(Fiber.await(fiber))
@@ -56,7 +56,7 @@ export async function runProcess(
     throw commandExit(exit.cause)
   } finally {
     clearInterval(alive)
-    process.stdout.off("error", onBrokenPipe)
+    process.stdout.off("error", onGone)
     process.off("SIGINT", handlers.SIGINT).off("SIGTERM", handlers.SIGTERM).off("SIGHUP", handlers.SIGHUP)
   }
 }
