@@ -21,7 +21,9 @@ export function installPeers(root: string): { readonly jsonrpc: string; readonly
     console.error(`bench: fetching ${wanted.join(" and ")} into ${folder}`)
     const argv = ["install", "--save-exact", "--ignore-scripts", "--no-audit", "--no-fund", ...wanted]
     const { status } = spawnSync("npm", argv, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] })
-    if (status !== 0) throw new Error("the peers could not be fetched from npm; without them there is nothing to compare with")
+    if (status !== 0) {
+      throw new Error("the peers could not be fetched from npm; without them there is nothing to compare with")
+    }
   }
   const from = createRequire(join(folder, "package.json"))
   const address = (name: string) => pathToFileURL(from.resolve(name)).href

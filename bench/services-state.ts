@@ -55,20 +55,24 @@ export async function measureState(folder: string) {
   const results: { [clients: string]: { readonly updatesPerSecond: number; readonly deliveriesPerSecond: number } } = {}
   for (const clients of [1, 10, 100]) {
     const updates = clients === 100 ? 2_000 : 10_000
-    const wall = await withClients(join(folder, `state-${clients}.sock`), clients, (document, _, __, reached) =>
-      Effect.gen(function*() {
-        const start = performance.now()
-        const all = yield* Effect.forkChild(reached((value) => value.revision === updates))
-        for (let update = 0; update < updates; update++) {
-          yield* document.update((draft) => {
-            draft.revision++
-          })
-          // As a host that does something else between updates.
-          if (update % 10 === 9) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-        }
-        yield* Fiber.join(all)
-        return performance.now() - start
-      }))
+    const wall = await withClients(
+      join(folder, `state-${clients}.sock`),
+      clients,
+      (document, _, __, reached) =>
+        Effect.gen(function*() {
+          const start = performance.now()
+          const all = yield* Effect.forkChild(reached((value) => value.revision === updates))
+          for (let update = 0; update < updates; update++) {
+            yield* document.update((draft) => {
+              draft.revision++
+            })
+            // As a host that does something else between updates.
+            if (update % 10 === 9) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+          }
+          yield* Fiber.join(all)
+          return performance.now() - start
+        })
+    )
     results[`${clients} clients`] = {
       updatesPerSecond: updates / wall * 1_000,
       deliveriesPerSecond: updates * clients / wall * 1_000

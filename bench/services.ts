@@ -67,7 +67,10 @@ const raw = async (path: string): Promise<Caller> => {
 const jsonrpc = (module: string) => async (path: string): Promise<Caller> => {
   const rpc = await import(module)
   const socket = await opened(path)
-  const connection = rpc.createMessageConnection(new rpc.StreamMessageReader(socket), new rpc.StreamMessageWriter(socket))
+  const connection = rpc.createMessageConnection(
+    new rpc.StreamMessageReader(socket),
+    new rpc.StreamMessageWriter(socket)
+  )
   connection.listen()
   return { run: loops(() => connection.sendRequest("echo", payload)), close: () => socket.destroy() }
 }
@@ -145,7 +148,9 @@ try {
   if (wants("calls")) results["calls"] = await measureCalls(folder)
   if (wants("state")) results["state"] = await measureState(folder)
   if (wants("stream")) results["stream"] = await measureStream(folder)
-  console.log(JSON.stringify(results, (_, value) => typeof value === "number" ? Number(value.toPrecision(4)) : value, 2))
+  console.log(
+    JSON.stringify(results, (_, value) => typeof value === "number" ? Number(value.toPrecision(4)) : value, 2)
+  )
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

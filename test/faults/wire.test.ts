@@ -3,10 +3,11 @@ import { type ConnectionShape, connectUnix, listenUnix } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Logger } from "effect"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { type ChildProcess, spawn } from "node:child_process"
 import { connect } from "node:net"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { makeServiceHost } from "../../packages/core/src/testing/service.ts"
@@ -246,7 +247,7 @@ describe("a host that is killed under load", () => {
   const start = (path: string) =>
     Effect.acquireRelease(
       Effect.callback<ChildProcess>((resume) => {
-        const child = spawn(process.execPath, [join(import.meta.dirname, "wire-host.ts"), path], {
+        const child = spawn(process.execPath, [fileURLToPath(new URL("wire-host.ts", import.meta.url)), path], {
           stdio: ["ignore", "pipe", "inherit"]
         })
         child.stdout.once("data", () => resume(Effect.succeed(child)))

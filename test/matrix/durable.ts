@@ -1,5 +1,11 @@
 /** Events with ids, as one text for every transport. */
-import { type DurableEvent, type DurableOptions, MutableDurableEvents, RemoteService, type ServiceDirectoryShape } from "@bezel/core/service"
+import {
+  type DurableEvent,
+  type DurableOptions,
+  MutableDurableEvents,
+  RemoteService,
+  type ServiceDirectoryShape
+} from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -69,7 +75,9 @@ export const durable = (transport: TransportUnderTest) => {
     Effect.gen(function*() {
       const { emit, host, remote, steps } = yield* setup()
       yield* emit(...upTo(3))
-      const all = yield* Effect.forkChild(Stream.runCollect(Stream.take(steps.after(null), 2)), { startImmediately: true })
+      const all = yield* Effect.forkChild(Stream.runCollect(Stream.take(steps.after(null), 2)), {
+        startImmediately: true
+      })
       yield* Effect.yieldNow
       yield* emit(...upTo(10, 4))
       const [four] = yield* Fiber.join(all)

@@ -5,10 +5,10 @@
 import {
   acceptWebSockets,
   Connection,
-  connectUnix,
-  connectWebSocket,
   type ConnectionOptions,
   type ConnectionShape,
+  connectUnix,
+  connectWebSocket,
   type EndpointOptions,
   type EndpointShape,
   listenUnix,

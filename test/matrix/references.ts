@@ -264,7 +264,9 @@ export const references = (transport: TransportUnderTest) => {
   it.effect("what merely looks like a reference stays data", () =>
     Effect.gen(function*() {
       const { index } = yield* started(transport)
-      for (const value of [{ reference: 1 }, { "~reference": 1 }, ["append", ["a"], "b"], { _tag: "Exit", requestId: 1 }]) {
+      for (
+        const value of [{ reference: 1 }, { "~reference": 1 }, ["append", ["a"], "b"], { _tag: "Exit", requestId: 1 }]
+      ) {
         expect(yield* index.lookalike(value)).toEqual(value)
       }
       const error = yield* Effect.flip(index.lie())

@@ -11,10 +11,16 @@ import {
   portTransport,
   type Transport
 } from "@bezel/core/rpc"
-import { InteractionBroker, MutableRemoteState, RemoteService, ServiceDirectory, ServiceError } from "@bezel/core/service"
+import {
+  InteractionBroker,
+  MutableRemoteState,
+  RemoteService,
+  ServiceDirectory,
+  ServiceError
+} from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
@@ -26,7 +32,10 @@ import { connected, eventually, overUnixSocket, temporaryFolder, until } from ".
 
 class Echo extends RemoteService.make("test.echo")({
   state: { text: Schema.Struct({ text: Schema.String }) },
-  methods: { echo: { payload: Schema.String, success: Schema.String }, repeat: { payload: Schema.Int, success: Schema.String } }
+  methods: {
+    echo: { payload: Schema.String, success: Schema.String },
+    repeat: { payload: Schema.Int, success: Schema.String }
+  }
 }) {}
 
 const provideEcho = (directory: ServiceDirectory["Service"]) =>
@@ -128,7 +137,10 @@ describe("a frame over the limit", () => {
   it.effect("disconnects the peer that sends it, which is told why, and nobody else", () =>
     Effect.gen(function*() {
       const { client, host, path } = yield* limited(10_000)
-      const rude = yield* host.connect({ connect: connectUnix(path), retry: { first: "1 minute", longest: "1 minute" } })
+      const rude = yield* host.connect({
+        connect: connectUnix(path),
+        retry: { first: "1 minute", longest: "1 minute" }
+      })
       yield* connected(rude)
       const lost = yield* Effect.forkChild(Effect.flip((yield* rude.use(Echo)).echo("x".repeat(20_000))))
       expect(yield* Fiber.join(lost)).toMatchObject({ code: "disconnected" })
@@ -153,7 +165,9 @@ describe("a unix socket", () => {
   it.effect("takes the place of one that a dead process left, and of no living one", () =>
     Effect.gen(function*() {
       const path = join(yield* temporaryFolder, "host.sock")
-      const program = `require("net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 9))`
+      const program = `require("net").createServer().listen(${
+        JSON.stringify(path)
+      }, () => process.kill(process.pid, 9))`
       spawnSync(process.execPath, ["-e", program])
       expect(statSync(path).isSocket()).toBe(true)
       yield* listenUnix({ path, serve: (end) => end.closed })
@@ -299,11 +313,14 @@ describe("a handshake", () => {
       })
       yield* Effect.gen(function*() {
         const host = yield* makeServiceHost({
-          manifest: () => [{ id: "acme.review", version: "2.0.0" }, { id: "acme.same", version: "1.0.0" }, { id: "only.here" }]
+          manifest:
+            () => [{ id: "acme.review", version: "2.0.0" }, { id: "acme.same", version: "1.0.0" }, { id: "only.here" }]
         })
         yield* host.directory.provide(Newer, { run: () => Effect.succeed(2) })
         const client = yield* host.connect({
-          manifest: [{ id: "acme.review", version: "1.5.0" }, { id: "acme.same", version: "1.0.0" }, { id: "only.there" }]
+          manifest: [{ id: "acme.review", version: "1.5.0" }, { id: "acme.same", version: "1.0.0" }, {
+            id: "only.there"
+          }]
         })
         yield* connected(client)
         const older = yield* client.use(Older)

@@ -331,7 +331,9 @@ class ClientConnection implements ConnectionShape {
     this.mismatches = [...this.mismatches, mismatch]
     return Effect.andThen(
       Effect.logWarning(
-        `${kind === "plugin" ? "Plugin" : "The contract of service"} "${id}" has version ${here} here and ${there} on ` +
+        `${
+          kind === "plugin" ? "Plugin" : "The contract of service"
+        } "${id}" has version ${here} here and ${there} on ` +
           "the host; update the older side."
       ),
       // While greeting, what was found is announced with the connection itself.

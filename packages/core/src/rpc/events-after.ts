@@ -42,7 +42,9 @@ export const eventsAfter = (
       if (item.type !== "event" || item.id === undefined) return null
       const decoded = codec.decode(item.value)
       // One that this side's contract cannot read is missing here.
-      return push(Exit.isSuccess(decoded) ? { type: "event", id: item.id, value: decoded.value } : { type: "gap", id: item.id })
+      return push(
+        Exit.isSuccess(decoded) ? { type: "event", id: item.id, value: decoded.value } : { type: "gap", id: item.id }
+      )
     }
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(room.await, watch(() => place, take))))
     return Stream.flattenIterable(Stream.fromEffectRepeat(Effect.map(filled.await, () => {

@@ -24,7 +24,14 @@ import {
   ServiceError,
   subscription
 } from "../service/index.ts"
-import type { Delivery, EventContract, JsonCodec, MethodContract, RemoteService, SpanCarrier } from "../service/index.ts"
+import type {
+  Delivery,
+  EventContract,
+  JsonCodec,
+  MethodContract,
+  RemoteService,
+  SpanCarrier
+} from "../service/index.ts"
 import { Demand } from "./demand.ts"
 import type { Fork } from "./demand.ts"
 import { enough, eventsAfter } from "./events-after.ts"
@@ -170,7 +177,10 @@ export class FacadeEntry {
     if (Exit.isFailure(held)) return Effect.failCause(held.cause)
     if (held.value.reference !== hold) {
       return Effect.fail(
-        new ServiceError({ code: "invalid_result", message: "The host answered with a reference that was not asked for." })
+        new ServiceError({
+          code: "invalid_result",
+          message: "The host answered with a reference that was not asked for."
+        })
       )
     }
     return Effect.sync(() => {

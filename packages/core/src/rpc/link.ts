@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcClientError from "effect/rpc/RpcClientError"
-import { RequestId } from "effect/rpc/RpcMessage"
+import * as RpcMessage from "effect/rpc/RpcMessage"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ServiceError } from "../service/index.ts"
@@ -56,7 +56,7 @@ export const makeLink = (transport: Transport): Effect.Effect<Link, never, Scope
     const [protocol, parts] = yield* clientProtocol(transport)
     const client = yield* RpcClient.make(ServiceGroup, {
       disableTracing: true,
-      generateRequestId: () => RequestId(parts.nextId())
+      generateRequestId: () => RpcMessage.RequestId(parts.nextId())
     }).pipe(Effect.provideService(RpcClient.Protocol, protocol))
     const isClosed = () => Deferred.isDoneUnsafe(gone)
 

@@ -47,7 +47,9 @@ export class Outbox {
       this.items.push(item)
       this.characters += item.size
     }
-    while (this.items.length > this.limits.items || (this.characters > this.limits.characters && this.items.length > 1)) {
+    while (
+      this.items.length > this.limits.items || (this.characters > this.limits.characters && this.items.length > 1)
+    ) {
       if (this.restart !== null) return this.reset()
       this.characters -= this.items.shift()?.size ?? 0
     }

@@ -203,7 +203,11 @@ export class ServedCalls {
     const { error, name, success } = method
     if (Exit.isSuccess(exit)) {
       if (success === null) return { value: null }
-      if (isToken(success)) return hold === null ? { value: null } : this.issue(name, success, exit.value, hold, instance)
+      if (isToken(success)) {
+        return hold === null
+          ? { value: null }
+          : this.issue(name, success, exit.value, hold, instance)
+      }
       const encoded = success.encode(exit.value)
       if (Exit.isSuccess(encoded)) return { value: encoded.value }
       this.host.run(Effect.logError(`The result of ${name} is not what its contract says: ${explain(encoded)}.`))

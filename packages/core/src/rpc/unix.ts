@@ -4,11 +4,11 @@
  * The socket file is the authentication: it is readable and writable by its owner only. Node's modules are loaded when
  * they are needed, so that whoever only speaks WebSocket does not carry them.
  */
-import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import type { Socket } from "node:net"
 import { ServiceError } from "../service/index.ts"
 import { defaultFrameLimit, makeFramed } from "./framed.ts"
 import type { FrameOptions } from "./framed.ts"
@@ -71,7 +71,8 @@ export const listenUnix = (options: ListenUnixOptions): Effect.Effect<void, List
     if (Buffer.byteLength(path) > pathLimit) {
       return yield* new ListenError({
         reason: "path",
-        message: `The socket path ${path} is longer than ${pathLimit} bytes, which systems refuse; choose a shorter one.`
+        message:
+          `The socket path ${path} is longer than ${pathLimit} bytes, which systems refuse; choose a shorter one.`
       })
     }
     const [net, fs, { dirname }, { isMainThread }] = yield* Effect.promise(() =>

@@ -5,10 +5,10 @@
  * A server pings its clients, so one that vanished without a word is noticed. What a browser has no means for, such as
  * holding up what arrives, is not promised there.
  */
-import type { IncomingMessage } from "node:http"
-import type { Duplex } from "node:stream"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { IncomingMessage } from "node:http"
+import type { Duplex } from "node:stream"
 import { ServiceError } from "../service/index.ts"
 import { defaultFrameLimit, makeFramed } from "./framed.ts"
 import type { FrameOptions } from "./framed.ts"

@@ -6,8 +6,8 @@
  */
 import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
-import type { ServiceError } from "./error.ts"
 import type { DurableEvents } from "./durable.ts"
+import type { ServiceError } from "./error.ts"
 import type { RemoteEvents } from "./events.ts"
 import type { RemoteState, Replica } from "./state.ts"
 
