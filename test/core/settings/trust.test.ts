@@ -205,3 +205,34 @@ describe("trust", () => {
       }
     }))
 })
+
+describe("a link in a project that leads out of it", () => {
+  it.effect("is refused where the project's settings should be, and told by name", () =>
+    Effect.gen(function*() {
+      const { home, root, file } = yield* project
+      write(home, { "elsewhere.jsonc": { colour: "blue" }, "project/x": "" })
+      fs.symlinkSync(path.join(home, "elsewhere.jsonc"), file)
+      const error = yield* Effect.flip(readIn(home, root))
+      expect(error).toMatchObject({ code: "unreadable", file })
+      expect(error.message).toContain("it is a link that leads out of the project")
+    }))
+
+  it.effect("may lead to another file of the project, and the user's settings may be a link to anywhere", () =>
+    Effect.gen(function*() {
+      const { home, root, file } = yield* project
+      write(home, { "elsewhere.jsonc": { size: 7 }, "project/conf/b.jsonc": { colour: "blue" }, "config/x": "" })
+      fs.symlinkSync("conf/b.jsonc", file)
+      fs.symlinkSync("../elsewhere.jsonc", path.join(home, "config/bezel.jsonc"))
+      const reader = yield* readIn(home, root)
+      expect([reader.get(Colour), reader.get(Size)]).toEqual(["blue", 7])
+    }))
+
+  it.effect("does not keep the rest of the project from being trusted", () =>
+    Effect.gen(function*() {
+      const { home, root } = yield* project
+      write(home, { "secret": "s", "project/.bezel/plugins/a.ts": "" })
+      fs.symlinkSync(path.join(home, "secret"), path.join(root, ".bezel/plugins/b.ts"))
+      yield* grant(home, root)
+      expect((yield* status(home, root)).status).toBe("trusted")
+    }))
+})

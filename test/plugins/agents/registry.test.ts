@@ -179,4 +179,20 @@ describe("an agent's file", () => {
       expect(found[1]).toMatchObject({ source: path.join(folder, "b.md"), agent: { success: { prompt: "B" } } })
       expect(yield* agentFiles(path.join(folder, "not-there"))).toEqual([])
     }).pipe(Effect.scoped))
+
+  it.live("of a project must lie in the project, whatever a link in it says", () =>
+    Effect.gen(function*() {
+      const folder = fs.realpathSync(yield* temporaryDirectory)
+      const agents = path.join(folder, "p/.bezel/agents")
+      fs.mkdirSync(agents, { recursive: true })
+      fs.writeFileSync(path.join(folder, "secret.md"), "k-secret")
+      fs.writeFileSync(path.join(folder, "p/inside.md"), "inside")
+      fs.symlinkSync(path.join(folder, "secret.md"), path.join(agents, "a.md"))
+      fs.symlinkSync("../../inside.md", path.join(agents, "b.md"))
+      const found = yield* agentFiles(agents, path.join(folder, "p"))
+      expect(found.map(({ agent }) => agent)).toEqual([
+        Result.fail("it is a link that leads out of the project"),
+        Result.succeed({ prompt: "inside" })
+      ])
+    }).pipe(Effect.scoped))
 })

@@ -3,7 +3,7 @@ import { Plugin } from "@bezel/core/host"
 import { scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { session } from "@bezel/plugins/context/session"
 import { describe, expect, it } from "@effect/vitest"
-import { ConfigProvider, Effect } from "effect"
+import { ConfigProvider, Effect, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
@@ -163,6 +163,35 @@ describe("the system message", () => {
   it.effect("options that it does not know are refused", () =>
     Effect.gen(function*() {
       expect(String(yield* Effect.flip(sections("/nowhere", { sytem: "x" })))).toContain("sytem")
+    }))
+
+  it.effect("never holds a file that a project's link leads to outside of it, and says so", () =>
+    Effect.gen(function*() {
+      const home = yield* temporary
+      write(home, { "secret": "k-secret", "beside/AGENTS.md": "k-secret", "p/.git/x": "", "p/docs/rules.md": "use tabs" })
+      const location = path.join(home, "p/a")
+      fs.mkdirSync(location)
+      fs.symlinkSync(path.join(home, "secret"), path.join(location, "AGENTS.md"))
+      fs.symlinkSync("docs/rules.md", path.join(home, "p/AGENTS.md"))
+      const warned: Array<unknown> = []
+      const logger = Logger.layer([Logger.make(({ message }) => warned.push(message))])
+      const texts = yield* Effect.provide(sections(location, { configDirectory: home }), logger)
+      const said = `${location}/AGENTS.md could not be read: it is a link that leads out of the project.`
+      expect(texts.get("context.instructions")).toBe(
+        `Instructions from ${home}/p/AGENTS.md:\n\nuse tabs\n\n(${said})`
+      )
+      expect(warned.flat()).toEqual([said])
+    }))
+
+  it.effect("holds the user's AGENTS.md wherever a link of the user leads", () =>
+    Effect.gen(function*() {
+      const home = yield* temporary
+      write(home, { "dotfiles/agents.md": "mine", "p/x": "", "config/x": "" })
+      fs.symlinkSync("../dotfiles/agents.md", path.join(home, "config/AGENTS.md"))
+      const texts = yield* sections(path.join(home, "p"), { configDirectory: path.join(home, "config") })
+      expect(texts.get("context.instructions")).toContain("mine")
+      const there = yield* sections(path.join(home, "config"), { configDirectory: path.join(home, "config") })
+      expect(there.get("context.instructions")).toContain("mine")
     }))
 
   it.live("reaches the model, an edited AGENTS.md from the next request on", () =>

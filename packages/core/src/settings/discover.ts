@@ -13,10 +13,11 @@ export const settingsFileName = "bezel.jsonc"
 /** The names of a project's settings in one directory, the later wins. */
 const projectFileNames: ReadonlyArray<string> = [settingsFileName, path.join(".bezel", settingsFileName)]
 
+/** With `root`, the document is a project's, and must lie in it. */
 export const readDocument = Effect.fnUntraced(
-  function*(file: string): Effect.fn.Return<SettingsDocument | null, SettingsError> {
+  function*(file: string, root: string | null = null): Effect.fn.Return<SettingsDocument | null, SettingsError> {
     const text = yield* Effect.mapError(
-      readRegularFile(file),
+      readRegularFile(file, undefined, root),
       (problem) => settingsError("unreadable", { file, line: 0, path: [] }, `cannot be read: ${problem.reason}`)
     )
     if (text === null) return null
@@ -41,12 +42,13 @@ export const readProject = Effect.fnUntraced(
     // Somebody who works inside the config folder must not meet the own settings a second time, as a stranger's.
     const userFolder = yield* realDirectory(path.dirname(userFile))
     const folders: Array<ProjectFolder> = []
-    for (const folder of yield* projectFolders(directory)) {
+    const chain = yield* projectFolders(directory)
+    for (const folder of chain) {
       const documents: Array<SettingsDocument> = []
       for (const name of projectFileNames) {
         const file = path.join(folder, name)
         if ((yield* realDirectory(path.dirname(file))) === userFolder) continue
-        const document = yield* readDocument(file)
+        const document = yield* readDocument(file, chain[0])
         if (document !== null) documents.push(document)
       }
       folders.push({ directory: folder, documents })

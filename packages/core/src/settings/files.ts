@@ -36,23 +36,44 @@ const isAbsent = (cause: unknown): boolean => {
   return code === "ENOENT" || code === "ENOTDIR"
 }
 
-/** Text of a regular file of at most `maxBytes`, or `null` if there is none. */
+/** Said of a project's file that stands for one elsewhere: a cloned repository could name any file of its user that way. */
+export const leadsOutOfProject = "it is a link that leads out of the project"
+
+/**
+ * The real path of a file, or `null` if it does not lie in `root`, which is a real path itself. Rejects as `realpath` does
+ * where there is no such file.
+ */
+export const realPathWithin = async (root: string, file: string): Promise<string | null> => {
+  const real = await fs.realpath(file)
+  return real === root || real.startsWith(root.endsWith(path.sep) ? root : root + path.sep) ? real : null
+}
+
+/**
+ * Text of a regular file of at most `maxBytes`, or `null` if there is none. With `root`, the real path of a project, a link
+ * that leads out of it is refused.
+ */
 export const readRegularFile = (
   file: string,
-  maxBytes: number = maxSettingsBytes
+  maxBytes: number = maxSettingsBytes,
+  root: string | null = null
 ): Effect.Effect<string | null, FileProblem> =>
   Effect.acquireUseRelease(
     Effect.tryPromise({
-      // Without O_NONBLOCK, opening a FIFO waits for a writer that may never come.
-      try: () =>
-        fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause) => {
+      try: async () => {
+        try {
+          const real = root === null ? file : await realPathWithin(root, file)
+          // Without O_NONBLOCK, opening a FIFO waits for a writer that may never come.
+          return real === null ? "outside" : await fs.open(real, constants.O_RDONLY | constants.O_NONBLOCK)
+        } catch (cause) {
           if (isAbsent(cause)) return null
           throw cause
-        }),
+        }
+      },
       catch: problemOf
     }),
     (handle) =>
       handle === null ? Effect.succeed(null) : Effect.gen(function*() {
+        if (handle === "outside") return yield* Effect.fail({ reason: leadsOutOfProject })
         const stat = yield* Effect.tryPromise({ try: () => handle.stat(), catch: problemOf })
         if (stat.isDirectory()) return yield* Effect.fail({ reason: "it is a folder" })
         if (!stat.isFile()) return yield* Effect.fail({ reason: "it is not a regular file" })
@@ -63,7 +84,7 @@ export const readRegularFile = (
           catch: () => ({ reason: "it is not UTF-8 text" })
         })
       }),
-    (handle) => handle === null ? Effect.void : Effect.promise(() => handle.close().catch(() => undefined))
+    (handle) => handle === null || handle === "outside" ? Effect.void : Effect.promise(() => handle.close().catch(() => undefined))
   )
 
 /** Replaces a file as a whole, readable by this user only: after a crash it has its old or its new content, never half. */

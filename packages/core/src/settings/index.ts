@@ -1,5 +1,5 @@
 export * from "./error.ts"
-export { projectFolders } from "./files.ts"
+export { leadsOutOfProject, projectFolders, realPathWithin } from "./files.ts"
 export { settingsJsonSchema } from "./json-schema.ts"
 export * from "./key.ts"
 export * from "./paths.ts"

@@ -19,7 +19,7 @@ import * as path from "node:path"
 import type { JsonValue } from "../json/index.ts"
 import { type ProjectFolder, readProject, settingsFileName } from "./discover.ts"
 import { type SettingsError, TrustError } from "./error.ts"
-import { readRegularFile, writePrivateFile } from "./files.ts"
+import { leadsOutOfProject, readRegularFile, writePrivateFile } from "./files.ts"
 import { AppPaths } from "./paths.ts"
 
 export interface TrustStatus {
@@ -99,7 +99,7 @@ interface FolderState {
 }
 
 const folderState = Effect.fnUntraced(
-  function*(folder: ProjectFolder): Effect.fn.Return<FolderState | null, TrustError> {
+  function*(folder: ProjectFolder, root: string): Effect.fn.Return<FolderState | null, TrustError> {
     const folders = yield* Effect.forEach(trustedFolders, (name) => {
       const file = path.join(folder.directory, name)
       return Effect.map(filesBelow(file), (files) => ({ file, files }))
@@ -114,10 +114,15 @@ const folderState = Effect.fnUntraced(
       hash.update(`settings\0${path.relative(folder.directory, document.file)}\0${canonical(document.value)}\0`)
     }
     for (const file of files) {
-      const text = yield* Effect.mapError(
-        readRegularFile(file, maxPluginBytes),
+      const text = yield* Effect.catch(
+        readRegularFile(file, maxPluginBytes, root),
         (problem) =>
-          new TrustError({ path: file, message: `Cannot check ${file} before trusting it: ${problem.reason}` })
+          // Whoever would use it refuses it too, so what is in it does not matter.
+          problem.reason === leadsOutOfProject
+            ? Effect.succeed(leadsOutOfProject)
+            : Effect.fail(
+              new TrustError({ path: file, message: `Cannot check ${file} before trusting it: ${problem.reason}` })
+            )
       )
       hash.update(`plugin\0${path.relative(folder.directory, file)}\0${text ?? ""}\0`)
     }
@@ -177,7 +182,7 @@ export class Trust extends Context.Service<Trust, TrustShape>()("@bezel/core/set
       const statesOf = Effect.fnUntraced(function*(folders: ReadonlyArray<ProjectFolder>) {
         const states: Array<FolderState> = []
         for (const folder of folders) {
-          const state = yield* folderState(folder)
+          const state = yield* folderState(folder, folders[0]?.directory ?? folder.directory)
           if (state !== null) states.push(state)
         }
         return states

@@ -4,6 +4,7 @@
  * The name is the file's. Front matter has the members of an agent in the settings but for `prompt`; everything is checked as
  * strictly as there. A file that is none takes the agent of its name with it: half of what was said of it is not used.
  */
+import { leadsOutOfProject, realPathWithin } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Yaml from "effect/encoding/Yaml"
 import * as Result from "effect/Result"
@@ -55,24 +56,29 @@ const oneLine = (cause: unknown): string =>
 const reasonOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
 
-const readFile = async (file: string): Promise<Result.Result<AgentSettings, string>> => {
+const readFile = async (file: string, root: string | null): Promise<Result.Result<AgentSettings, string>> => {
   try {
-    const found = await fs.stat(file)
+    const real = root === null ? file : await realPathWithin(root, file)
+    if (real === null) return Result.fail(leadsOutOfProject)
+    const found = await fs.stat(real)
     if (!found.isFile()) return Result.fail("it is not a regular file")
     if (found.size > maxBytes) return Result.fail(`it is larger than ${maxBytes / 1024} KiB`)
-    return readAgent(await fs.readFile(file, "utf8"))
+    return readAgent(await fs.readFile(real, "utf8"))
   } catch (cause) {
     return Result.fail(`it cannot be read (${reasonOf(cause)})`)
   }
 }
 
-/** The agents in a folder, by name. A folder that is not there is empty. */
-export const agentFiles = (folder: string): Effect.Effect<ReadonlyArray<AgentFile>> =>
+/**
+ * The agents in a folder, by name. A folder that is not there is empty. With `root`, the real path of a project, files that
+ * lie outside of it are refused.
+ */
+export const agentFiles = (folder: string, root: string | null = null): Effect.Effect<ReadonlyArray<AgentFile>> =>
   Effect.promise(async () => {
     const entries = await fs.readdir(folder).catch(() => [])
     const names = entries.filter((entry) => entry.endsWith(".md") && !entry.startsWith(".")).sort().slice(0, maxFiles)
     return Promise.all(names.map(async (entry) => {
       const file = path.join(folder, entry)
-      return { name: entry.slice(0, -".md".length), source: file, agent: await readFile(file) }
+      return { name: entry.slice(0, -".md".length), source: file, agent: await readFile(file, root) }
     }))
   })

@@ -60,7 +60,10 @@ const readAgents = Effect.fnUntraced(function*(ctx: Pick<Context, "options" | "l
   return collectAgents([
     ...yield* agentFiles(path.join(configDirectory, "agents")),
     ...inSettings,
-    ...(yield* Effect.forEach(folders, (folder) => agentFiles(path.join(folder, ".bezel", "agents")))).flat()
+    ...(yield* Effect.forEach(
+      folders,
+      (folder) => agentFiles(path.join(folder, ".bezel", "agents"), folders[0] ?? folder)
+    )).flat()
   ])
 })
 

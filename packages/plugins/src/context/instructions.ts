@@ -3,8 +3,11 @@
  *
  * Files from the root of the git work tree down to the location, then the user's own. Each is bounded, and so is the whole; what
  * was cut and what could not be read is said in the text, so that nobody wonders why a rule was not followed.
+ *
+ * A project's file must lie in the project: what a link leads to is sent to a provider, and nobody was asked about a
+ * repository's links. The user's own may be a link to anywhere.
  */
-import { projectFolders } from "@bezel/core/settings"
+import { leadsOutOfProject, projectFolders, realPathWithin } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -31,11 +34,13 @@ const wording: Record<string, string> = {
 }
 
 /** The first bytes of a file as text, never half a character. */
-const readHead = async (file: string, maxBytes: number): Promise<Found | null> => {
+const readHead = async ({ file, root }: Candidate, maxBytes: number): Promise<Found | null> => {
   let handle: fs.FileHandle
   try {
+    const real = root === null ? file : await realPathWithin(root, file)
+    if (real === null) return { file, problem: leadsOutOfProject }
     // O_NONBLOCK: a FIFO of that name must not hold up every request.
-    handle = await fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    handle = await fs.open(real, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (cause) {
     const code = codeOf(cause)
     return code === "ENOENT" || code === "ENOTDIR" ? null : { file, problem: wording[code] ?? code }
@@ -61,22 +66,45 @@ const readHead = async (file: string, maxBytes: number): Promise<Found | null> =
   }
 }
 
+interface Candidate {
+  readonly file: string
+  /** The real path of the project that it must lie in; `null`: of none. */
+  readonly root: string | null
+}
+
 /** The files to look for, in order: the project's, outermost first, then the user's. */
 const candidates = Effect.fnUntraced(function*(location: string, configDirectory: string) {
-  const files = (yield* projectFolders(location)).map((folder) => path.join(folder, instructionsFileName))
   const own = path.join(configDirectory, instructionsFileName)
-  return files.includes(own) ? files : [...files, own]
+  const folders = yield* projectFolders(location)
+  const files = folders.map((folder): Candidate => {
+    const file = path.join(folder, instructionsFileName)
+    return { file, root: file === own ? null : folders[0] ?? folder }
+  })
+  return files.some(({ file }) => file === own) ? files : [...files, { file: own, root: null }]
 })
+
+/** What is wrong with files that are there, one sentence each. */
+export const instructionProblems = Effect.fnUntraced(function*(location: string, configDirectory: string) {
+  const problems: Array<string> = []
+  for (const candidate of yield* candidates(location, configDirectory)) {
+    const found = yield* Effect.promise(() => readHead(candidate, maxFileBytes))
+    if (found !== null && "problem" in found) problems.push(unread(found))
+  }
+  return problems
+})
+
+const unread = ({ file, problem }: { readonly file: string; readonly problem: string }): string =>
+  `${file} could not be read: ${problem}.`
 
 /** The section's text, or `null` if there is nothing to say. */
 export const instructions = Effect.fnUntraced(function*(location: string, configDirectory: string) {
   const parts: Array<string> = []
   let left = maxTotalBytes
-  for (const file of yield* candidates(location, configDirectory)) {
-    const found = yield* Effect.promise(() => readHead(file, Math.min(maxFileBytes, left)))
+  for (const candidate of yield* candidates(location, configDirectory)) {
+    const found = yield* Effect.promise(() => readHead(candidate, Math.min(maxFileBytes, left)))
     if (found === null) continue
     if ("problem" in found) {
-      parts.push(`(${found.file} could not be read: ${found.problem}.)`)
+      parts.push(`(${unread(found)})`)
       continue
     }
     left = Math.max(0, left - Buffer.byteLength(found.text))

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ContextOptions } from "./contract.ts"
 import { environment } from "./environment.ts"
-import { instructions } from "./instructions.ts"
+import { instructionProblems, instructions } from "./instructions.ts"
 import { basePrompt } from "./prompt.ts"
 
 type Context = Pick<SessionContext, "options" | "location" | "section">
@@ -21,6 +21,9 @@ export const session = Effect.fn("context/session")(function*(ctx: Context) {
   const configDirectory = options.configDirectory ??
     (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.config)), AppPaths.layer))
   const { directory } = ctx.location
+  // The model is told with each request; a person only here.
+  const problems = yield* instructionProblems(directory, configDirectory)
+  yield* Effect.forEach(problems, (problem) => Effect.logWarning(problem), { discard: true })
   yield* ctx.section({ id: "context.base", order: 0, text: () => Effect.succeed(basePrompt) })
   yield* ctx.section({ id: "context.environment", order: 100, text: () => environment(directory) })
   yield* ctx.section({ id: "context.instructions", order: 200, text: () => instructions(directory, configDirectory) })
