@@ -29,6 +29,7 @@ import type { OpenSession, SessionApi, SessionIdentity } from "../session/index.
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
+import type { CoordinatorContext } from "./coordinator-context.ts"
 
 /** What every context has. */
 export interface PluginContext {
@@ -75,6 +76,16 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
   readonly onSession: (
     effect: (session: OpenSession) => Effect.Effect<void, unknown, Scope.Scope>
   ) => Effect.Effect<void>
+  /** The coordinator, as a service host of which this host is a client. */
+  readonly upstream: {
+    /**
+     * A facade over the one connection of this host, stable across reconnects; using it is a demand for its states. Fails
+     * with `unavailable` where there is no coordinator.
+     */
+    readonly use: <S extends RemoteService.Any>(token: S) => Effect.Effect<Facade<S>, ServiceError>
+    /** `disconnected` also where there is no coordinator, and until a facet has used something of it. */
+    readonly connection: RemoteState<ConnectionState>
+  }
   readonly session: SessionApi
   /** What turns need beyond models and tools: agents, and when a conversation is summarized. The last one to say it holds. */
   readonly turns: {
@@ -136,5 +147,6 @@ export interface PresentationContext extends PluginContext {
 
 /** Facets by host. A host's package adds its own by declaration merging, as the terminal does with `tui`. */
 export interface HostContexts {
+  readonly coordinator: CoordinatorContext
   readonly session: SessionContext
 }

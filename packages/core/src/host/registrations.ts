@@ -8,15 +8,15 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import type { ContributionEntry } from "../contribution/index.ts"
-import type { BindFault, Binding, Registered } from "../kernel/index.ts"
+import type { BindChange, BindFault, Binding, Registered } from "../kernel/index.ts"
 import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
 import type { RegistrationError, ServiceDirectoryShape, ServiceError } from "../service/index.ts"
 import type { SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
 import { type Need, workingOrder } from "./order.ts"
 
-/** One registration of a session facet. */
-export type SessionRegistration =
+/** What facets of every host that provides services register. */
+export type ServiceRegistration =
   | {
     readonly kind: "provide"
     readonly service: string
@@ -29,6 +29,10 @@ export type SessionRegistration =
     readonly late: boolean
     readonly resolve: Effect.Effect<void, ServiceError>
   }
+
+/** One registration of a session facet. */
+export type SessionRegistration =
+  | ServiceRegistration
   | { readonly kind: "tool"; readonly entry: ContributionEntry<ToolDraft> }
   | { readonly kind: "provider"; readonly entry: ContributionEntry<ProviderDraft> }
   | { readonly kind: "declaration"; readonly declaration: SessionDeclaration }
@@ -92,15 +96,10 @@ const holders = (current: Registrations, plugins: ReadonlyArray<string>): Readon
   return current.flatMap(({ item, plugin }) => item.kind === "use" && provided.has(item.service) ? [plugin] : [])
 }
 
-/** The services that the host itself provides count as there. */
-export const makeBinding = (host: {
-  readonly tools: Pick<ToolRegistryService, "replace" | "faults">
-  readonly providers: Pick<ProviderRegistryService, "contributions">
-  readonly runtime: Pick<SessionRuntimeHost, "declare" | "exchanging">
-  readonly directory: Pick<ServiceDirectoryShape, "catalogue" | "handOver">
-}): Binding<SessionRegistration> => {
+/** Services alone: what every host that provides some binds them with. Those that the host itself provides count as there. */
+export const makeServiceBinding = (directory: Pick<ServiceDirectoryShape, "catalogue" | "handOver">) => {
   const published = new Map<SessionRegistration, Scope.Closeable>()
-  const hosted = new Set(host.directory.catalogue())
+  const hosted = new Set(directory.catalogue())
 
   const publish = (item: SessionRegistration) =>
     Effect.gen(function*() {
@@ -118,24 +117,51 @@ export const makeBinding = (host: {
       return scope === undefined ? Effect.void : Scope.close(scope, Exit.void)
     })
 
-  const only = <K extends SessionRegistration["kind"]>(registrations: Registrations, kind: K) =>
-    registrations.flatMap(({ item }) =>
-      item.kind === kind ? [item as Extract<SessionRegistration, { readonly kind: K }>] : []
-    )
-
   return {
-    check: (current, plugins) => [...duplicateFaults(current), ...needFaults(current, plugins, hosted)],
+    check: (current: Registrations, plugins: ReadonlyArray<string>): ReadonlyArray<BindFault> => [
+      ...duplicateFaults(current),
+      ...needFaults(current, plugins, hosted)
+    ],
     dependents: holders,
-    // Views of sessions stay in their places until those are open again.
-    around: (plugins, exchange) =>
-      host.directory.handOver(({ session }) => session !== null, host.runtime.exchanging(plugins, exchange)),
-    apply: ({ added, removed }) => {
+    /** Services change hands, then `more` happens, then who asked for one gets it: no order among the added ones matters. */
+    apply: ({ added, removed }: Pick<BindChange<SessionRegistration>, "added" | "removed">, more: Effect.Effect<void>) => {
       const leaving = new Set(removed.map(({ plugin }) => plugin))
-      return host.directory.handOver(
+      return directory.handOver(
         ({ owner }) => leaving.has(owner),
         Effect.gen(function*() {
           yield* Effect.forEach(removed.toReversed(), ({ item }) => retract(item), { discard: true })
           yield* Effect.forEach(added, ({ item }) => publish(item), { discard: true })
+          yield* more
+          yield* Effect.forEach(only(added, "use"), ({ resolve }) => Effect.orDie(resolve), { discard: true })
+        })
+      )
+    }
+  }
+}
+
+const only = <K extends SessionRegistration["kind"]>(registrations: Registrations, kind: K) =>
+  registrations.flatMap(({ item }) =>
+    item.kind === kind ? [item as Extract<SessionRegistration, { readonly kind: K }>] : []
+  )
+
+export const makeBinding = (host: {
+  readonly tools: Pick<ToolRegistryService, "replace" | "faults">
+  readonly providers: Pick<ProviderRegistryService, "contributions">
+  readonly runtime: Pick<SessionRuntimeHost, "declare" | "exchanging">
+  readonly directory: Pick<ServiceDirectoryShape, "catalogue" | "handOver">
+}): Binding<SessionRegistration> => {
+  const services = makeServiceBinding(host.directory)
+  return {
+    check: services.check,
+    dependents: services.dependents,
+    // Views of sessions stay in their places until those are open again.
+    around: (plugins, exchange) =>
+      host.directory.handOver(({ session }) => session !== null, host.runtime.exchanging(plugins, exchange)),
+    apply: (change) =>
+      services.apply(
+        change,
+        Effect.gen(function*() {
+          const { added, removed } = change
           yield* host.tools.replace({
             remove: only(removed, "tool").map(({ entry }) => entry),
             add: only(added, "tool").map(({ entry }) => entry)
@@ -148,10 +174,7 @@ export const makeBinding = (host: {
             remove: only(removed, "declaration").map(({ declaration }) => declaration),
             add: only(added, "declaration").map(({ declaration }) => declaration)
           })
-          // Once everything is there, so that no order among the added ones matters.
-          yield* Effect.forEach(only(added, "use"), ({ resolve }) => Effect.orDie(resolve), { discard: true })
         })
       )
-    }
   }
 }

@@ -14,12 +14,10 @@ import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
 import type {
   Implementation,
   InteractionBrokerShape,
-  LocalService,
   RemoteService,
-  ServiceDirectoryShape,
-  ServiceError
+  ServiceDirectoryShape
 } from "../service/index.ts"
-import { MutableRemoteEvents, MutableRemoteState, ServiceDirectory } from "../service/index.ts"
+import { MutableRemoteEvents, MutableRemoteState } from "../service/index.ts"
 import type { OpenSession, SessionApi, SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
 import { declareHooks, declareNamespace, declareSection, declareSession, declareTask } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
@@ -27,8 +25,10 @@ import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
 import type { Contribution, SessionContext } from "./context.ts"
 import { type Generations, readBy } from "./generation.ts"
 import { guarded } from "./guard.ts"
+import { providing } from "./providing.ts"
 import type { SessionRegistration } from "./registrations.ts"
-import { makeStandIn } from "./stand-in.ts"
+import type { UpstreamOfHost } from "./upstream.ts"
+import { upstreamOf } from "./upstream.ts"
 
 /** What the context of every facet of one location is made of. */
 export interface SessionHostParts {
@@ -42,11 +42,10 @@ export interface SessionHostParts {
   readonly providers: ProviderRegistryService
   readonly job: TaskKind<JobSpec>
   readonly generations: Generations
+  readonly upstream: UpstreamOfHost
 }
 
 type SessionFacet = FacetScope<SessionRegistration>
-
-const isRemote = (token: RemoteService.Any | LocalService<unknown>): token is RemoteService.Any => "contract" in token
 
 const registering = (facet: SessionFacet) => {
   const contributor: Contributor = {
@@ -90,47 +89,7 @@ const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts)
   const { contributor, register } = registering(facet)
   const owner = contributor.plugin
 
-  /** An implementation that does not fit its token fails where it is given, not when everything is bound. */
-  const rehearse = (
-    publish: (scratch: ServiceDirectoryShape) => Effect.Effect<unknown, { readonly message: string }, Scope.Scope>
-  ) =>
-    Effect.flatMap(ServiceDirectory.make, (scratch) => Effect.scoped(publish(scratch))).pipe(
-      Effect.catch((error) => Effect.die(new Error(error.message)))
-    )
-
-  // One implementation for both overloads; what is published under a token has been checked against it by the types above.
-  const provide = (token: RemoteService.Any | LocalService<unknown>, implementation: never) =>
-    Effect.gen(function*() {
-      const publish = (to: ServiceDirectoryShape) =>
-        isRemote(token)
-          ? Effect.asVoid(to.provide(token, implementation, { owner }))
-          : to.provideLocal(token, implementation, { owner })
-      yield* rehearse(publish)
-      yield* register({ kind: "provide", service: token.id, publish: publish(directory) })
-    })
-
-  const find = (token: RemoteService.Any | LocalService<unknown>): Effect.Effect<unknown, ServiceError> =>
-    isRemote(token) ? directory.use(token) : directory.useLocal(token)
-
-  /** Told once for each service, so that who holds it is known when its provider is reloaded. */
-  const usedLate = new Set<string>()
-  const useLate = (service: string) =>
-    Effect.suspend(() => {
-      if (usedLate.has(service)) return Effect.void
-      usedLate.add(service)
-      return Effect.asVoid(register({ kind: "use", service, late: true, resolve: Effect.void }))
-    })
-
-  const use = (token: RemoteService.Any | LocalService<unknown>) =>
-    Effect.suspend(() => {
-      if (facet.bound()) return Effect.tap(Effect.orDie(find(token)), useLate(token.id))
-      const methods = isRemote(token) ? Object.keys(token.contract.methods ?? {}) : []
-      const { resolve, value } = makeStandIn<unknown>(token.id, owner, methods)
-      return Effect.as(
-        register({ kind: "use", service: token.id, late: false, resolve: Effect.map(find(token), resolve) }),
-        value
-      )
-    })
+  const { provide, use } = providing(facet, directory)
 
   const providePerSession = <S extends RemoteService.Any>(
     token: S,
@@ -151,9 +110,8 @@ const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts)
     }).pipe(Effect.withSpan("ctx.providePerSession", { attributes: { service: token.id } }))
 
   return {
-    // The overloads of the contract: the token's type decides what `provide` takes and what `use` gives.
-    provide: provide as SessionContext["provide"],
-    use: use as SessionContext["use"],
+    provide,
+    use,
     providePerSession,
     onSession: (effect: Parameters<SessionContext["onSession"]>[0]) =>
       Effect.asVoid(register({ kind: "declaration", declaration: declareSession(contributor, effect) })),
@@ -185,6 +143,7 @@ export const makeSessionContext = (
     events: (schema) => MutableRemoteEvents.make(schema),
     providePerSession,
     onSession,
+    upstream: upstreamOf(facet, parts.upstream),
     session: parts.session,
     tool: contribution<ToolDraft, { readonly name: string; readonly plugin: string; readonly description: string }>(
       (change) =>

@@ -36,6 +36,7 @@ import type { SessionRegistration } from "./registrations.ts"
 import { makeBinding } from "./registrations.ts"
 import type { SessionHostParts } from "./session-context.ts"
 import { makeSessionContext } from "./session-context.ts"
+import { makeUpstream } from "./upstream.ts"
 
 /** Which plugins a location has, in manifest order, and how each loads its session facet. Global. */
 export class SessionPlugins extends Context.Service<SessionPlugins, {
@@ -121,6 +122,7 @@ const makeSessionHost = Effect.gen(function*() {
     tools,
     providers,
     generations: makeGenerations({ code: runtime.code, tools, providers }),
+    upstream: yield* makeUpstream(location),
     session: makeSessionApi(location, yield* SessionStore, runtime),
     attach: (sessionID, client) =>
       Effect.uninterruptibleMask((restore) =>
