@@ -1,6 +1,6 @@
 /** The command as somebody else runs it: `bin/bezel` in a throw-away home, by its arguments, streams and exit code alone. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, openSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { onTestFinished } from "vitest"
@@ -43,6 +43,10 @@ export interface StartOptions {
   readonly stdin?: string
   readonly env?: { readonly [name: string]: string }
   readonly cwd?: string
+  /** Starts in a folder that is deleted before the command runs. */
+  readonly gone?: boolean
+  /** Where stdout goes instead of here. */
+  readonly stdoutTo?: string
 }
 
 /** A fresh home and work folder, gone when the test has ended. */
@@ -65,10 +69,15 @@ export function makeHome(): Home {
     write(".config/bezel/bezel.jsonc", typeof content === "string" ? content : JSON.stringify(content))
   }
   const start: Home["start"] = (argv, options = {}) => {
-    const child = spawn(join(root, "bin/bezel"), argv, {
-      cwd: options.cwd ?? work,
+    const gone = options.gone === true ? mkdtempSync(join(folder, "gone-")) : null
+    const [program, ...first] = gone === null
+      ? [join(root, "bin/bezel")]
+      : ["/bin/sh", "-c", 'rmdir "$PWD"; exec "$0" "$@"', join(root, "bin/bezel")]
+    const stdout = options.stdoutTo === undefined ? "pipe" : openSync(options.stdoutTo, "w")
+    const child = spawn(program ?? "", [...first, ...argv], {
+      cwd: gone ?? options.cwd ?? work,
       env: { HOME: folder, PATH: process.env.PATH ?? "", LANG: "C.UTF-8", TERM: "dumb", ...options.env },
-      stdio: ["pipe", "pipe", "pipe"]
+      stdio: ["pipe", stdout, "pipe"]
     })
     running.add(child)
     const output = { stdout: "", stderr: "" }
@@ -77,10 +86,10 @@ export function makeHome(): Home {
       output[name] += text
       for (const check of watchers) check()
     }
-    child.stdout.setEncoding("utf8").on("data", collect("stdout"))
-    child.stderr.setEncoding("utf8").on("data", collect("stderr"))
-    child.stdin.on("error", () => {})
-    child.stdin.end(options.stdin ?? "")
+    child.stdout?.setEncoding("utf8").on("data", collect("stdout"))
+    child.stderr?.setEncoding("utf8").on("data", collect("stderr"))
+    child.stdin?.on("error", () => {})
+    child.stdin?.end(options.stdin ?? "")
     const ended = new Promise<Ended>((resolve, reject) => {
       child.once("error", reject)
       child.once("close", (code, signal) => {

@@ -129,4 +129,39 @@ describe("plugins from outside", () => {
     home.settings({ plugins: [{ source: "../../tools/say.ts", options: { word: "Moin." } }] })
     expect((await home.run(["tool", "list"])).stdout).toMatch(/^say +test\.say +Moin\.$/m)
   })
+
+  it("that fail are told by bezel run, each on a line of stderr with its phase, and as events with --json", async () => {
+    const home = makeHome()
+    const plugin = (id: string, facet: string) =>
+      `import * as Effect from "effect/Effect"\nexport default { id: "${id}", session: ${facet} }`
+    home.write(".config/bezel/plugins/a.ts", `throw new Error("no import today")`)
+    home.write(".config/bezel/plugins/b.ts", plugin("test.b", `() => Effect.fail(new Error("no setup today"))`))
+    home.settings({ plugins: ["./nope.ts"] })
+    const { code, stderr } = await home.run(["run", "read a.txt"], { env: { BEZEL_SOURCE: "1" } })
+    expect(code).toBe(0)
+    const lines = stderr.split("\n").filter((line) => /^bezel: Plugin/.test(line))
+    expect(lines).toHaveLength(3)
+    expect(lines[0]).toMatch(/^bezel: Plugin nope\.ts failed .* load: .*nope\.ts: the file does not exist$/)
+    expect(lines[1]).toMatch(/^bezel: Plugin a\.ts failed .* load: .*no import today$/)
+    expect(lines[2]).toMatch(/^bezel: Plugin test\.b failed .* setup: no setup today$/)
+    const json = await home.run(["run", "--json", "read a.txt"], { env: { BEZEL_SOURCE: "1" } })
+    expect(json.stderr).toBe("")
+    expect(json.lines().filter((line) => line.type === "warning")).toHaveLength(3)
+  })
+
+  it("that take long to start are told while they are waited for", async () => {
+    const home = makeHome()
+    home.write(
+      ".config/bezel/plugins/slow.ts",
+      `import * as Effect from "effect/Effect"
+      export default { id: "test.slow", session: () => Effect.andThen(Effect.sleep("1300 millis"), Effect.fail(new Error("late"))) }`
+    )
+    home.write(".config/bezel/plugins/late.ts", `await new Promise((done) => setTimeout(done, 1200))\nexport default { id: "test.late" }`)
+    const { stderr } = await home.run(["run", "read a.txt"], { env: { BEZEL_SOURCE: "1" } })
+    expect(stderr.split("\n").slice(0, 3)).toEqual([
+      `bezel: Waiting for plugin ${home.folder}/.config/bezel/plugins/late.ts to load.`,
+      "bezel: Waiting for plugin test.slow (setup in the session host, at most 10 s).",
+      "bezel: Plugin test.slow failed in the session host during setup: late"
+    ])
+  })
 })

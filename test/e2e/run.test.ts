@@ -106,6 +106,48 @@ describe("--json", () => {
   })
 })
 
+describe("what is said before calls", () => {
+  it("is given once, however many results come behind it", async () => {
+    const home = makeHome()
+    home.write("work/a.txt", "A")
+    const calls = ["a.txt", "a.txt", "a.txt"].map((path) => ({ name: "read", args: { path } }))
+    home.useServer(await serve({ text: "Let me look.", calls }, { text: "It says A." }))
+    const { lines } = await home.run(["run", "--json", "go"])
+    const deltas = lines().filter((line) => line.type === "text.delta").map((line) => line.text).join("|")
+    expect(deltas.split("Let me look.").length - 1).toBe(1)
+    expect(deltas.replaceAll("|", "")).toBe("Let me look.It says A.")
+  })
+})
+
+describe("an answer without a word", () => {
+  it("is no answer: it is asked for again, and told in the end", async () => {
+    const home = makeHome()
+    const server = await serve({ text: "" }, { text: "Here I am." })
+    home.useServer(server)
+    expect(await home.run(["run", "hi"])).toMatchObject({ code: 0, stdout: "Here I am.\n" })
+    expect(server.requests.length).toBe(2)
+  })
+})
+
+describe("a session that another process works in", () => {
+  it("is refused with its holder, also as JSON and by remove", async () => {
+    const home = makeHome()
+    home.useServer(await serve({ calls: [{ name: "bash", args: { command: "sleep 30" } }] }, { text: "late" }))
+    const running = home.start(["run", "--yes", "--json", "wait"])
+    await running.seen(/tool.started/)
+    const sessionID = String(JSON.parse(running.output.stdout.split("\n")[0] ?? "{}").sessionID)
+    const inUse = /^bezel: the session ses_\w+ is in use by process \d+ .*\n$/
+    const second = await home.run(["run", "--continue", "hello"])
+    expect([second.code, second.stdout]).toEqual([1, ""])
+    expect(second.stderr).toMatch(inUse)
+    const json = await home.run(["run", "--json", "--session", sessionID, "hello"])
+    expect(json.lines().at(-1)).toMatchObject({ type: "result", status: "unanswered", reason: "error" })
+    expect((await home.run(["session", "remove", sessionID])).stderr).toMatch(inUse)
+    running.process.kill("SIGTERM")
+    await running.ended
+  })
+})
+
 describe("five parallel calls", () => {
   it("have five results under their ids, in order, and broken JSON never goes back to the model", async () => {
     const home = makeHome()
@@ -301,9 +343,11 @@ describe("a session", () => {
     const home = makeHome()
     const server = await serve({ text: "one" }, { text: "two" }, { text: "three" })
     home.useServer(server)
-    await home.run(["run", "first"])
-    await home.run(["run", "--fork", "latest", "aside"])
-    await home.run(["run", "--continue", "main again"])
+    const original = String((await home.run(["run", "--json", "first"])).lines()[0]?.sessionID)
+    const copy = String((await home.run(["run", "--json", "--fork", "latest", "aside"])).lines()[0]?.sessionID)
+    expect(copy).not.toBe(original)
+    expect((await home.run(["session", "show", copy])).stdout).toContain("> first")
+    await home.run(["run", "--session", original, "main again"])
     const last = JSON.stringify(messagesOf(server.requests[2]?.body))
     expect([last.includes("first"), last.includes("aside"), last.includes("main again")]).toEqual([true, false, true])
   })
@@ -438,6 +482,37 @@ describe("the folder that it works in", () => {
     expect((await home.run(["run", "--dir", "../other", "read here.txt"])).stdout).toContain("wrong")
     const folders = (await home.run(["session", "list", "--all", "--json"])).lines().map((line) => line.location)
     expect(new Set(folders.map((location) => JSON.stringify(location))).size).toBe(2)
+  })
+})
+
+describe("odd places", () => {
+  it("a folder that was deleted is told in one line", async () => {
+    const home = makeHome()
+    const ran = await home.run(["run", "hi"], { gone: true })
+    // The shell that starts the command has a word of its own about such a folder.
+    expect([ran.code, ran.stderr.split("\n").filter((line) => line.startsWith("bezel:"))]).toEqual([
+      2,
+      ["bezel: the current folder was deleted; change to another one, or name one with --dir"]
+    ])
+  })
+
+  it("a settings file that is a device or a pipe is refused, not read for ever", async () => {
+    const home = makeHome()
+    symlinkSync("/dev/zero", join(home.work, "bezel.jsonc"))
+    expect(await home.run(["run", "hi"])).toMatchObject({ code: 2, stdout: "" })
+  })
+
+  it("a data folder that cannot be made is told in one line", async () => {
+    const home = makeHome()
+    const ran = await home.run(["run", "hi"], { env: { BEZEL_DATA_DIR: "/proc/bezel" } })
+    expect(ran.code).not.toBe(0)
+    expect(ran.stderr).toMatch(/^bezel: .*\/proc\/bezel.*\n$/)
+  })
+
+  it("an output that cannot be written is told in one line", async () => {
+    const home = makeHome()
+    const ran = await home.run(["run", "hi"], { stdoutTo: "/dev/full" })
+    expect([ran.code, ran.stderr]).toEqual([1, expect.stringMatching(/^bezel: stdout cannot be written: ENOSPC.*\n$/)])
   })
 })
 

@@ -4,7 +4,7 @@
  * The bundle is there twice: without the modules that plugin files share with the program, which starts faster, and with
  * them. This errs on the side of yes: any mention of `plugins` in a settings file that could apply counts.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 
@@ -13,9 +13,15 @@ const configFolder = (): string => {
   return own || join(base || join(home || homedir(), ".config"), "bezel")
 }
 
+/** Longer files are refused when the settings are read; until then they count as mentioning everything. */
+const longestFile = 1024 * 1024
+
 const mentionsPlugins = (file: string): boolean => {
   try {
-    return readFileSync(file, "utf8").includes("plugins")
+    const status = statSync(file)
+    // A link to a device or a pipe would be read for ever; whoever reads the settings says what is wrong with it.
+    if (!status.isFile()) return false
+    return status.size > longestFile || readFileSync(file, "utf8").includes("plugins")
   } catch {
     return false
   }
@@ -29,11 +35,22 @@ const hasEntries = (folder: string): boolean => {
   }
 }
 
+/** `null` in a folder that was deleted; whoever needs it says so. */
+const resolved = (directory: string): string | null => {
+  try {
+    return resolve(directory)
+  } catch {
+    return null
+  }
+}
+
 export function pluginsAreLikely(directory: string, overrides: ReadonlyArray<string>): boolean {
   const config = configFolder()
   if (overrides.some((text) => text.startsWith("plugins")) || hasEntries(join(config, "plugins"))) return true
   if (mentionsPlugins(join(config, "bezel.jsonc"))) return true
-  for (let folder = resolve(directory);; folder = dirname(folder)) {
+  const start = resolved(directory)
+  if (start === null) return false
+  for (let folder = start;; folder = dirname(folder)) {
     if (existsSync(join(folder, ".bezel", "plugins"))) return true
     if (mentionsPlugins(join(folder, "bezel.jsonc")) || mentionsPlugins(join(folder, ".bezel", "bezel.jsonc"))) {
       return true

@@ -45,6 +45,14 @@ const answered = (id: string, value: string): ReadonlyArray<Operation> => [
   ["set", ["turn"], null]
 ]
 
+/** A commit that adds an answer says that it closed it. */
+const closing = (operations: ReadonlyArray<Operation>): ReadonlyArray<ViewEvent> =>
+  operations.flatMap((operation) => operation[0] === "splice" ? operation[4] : []).flatMap((entry) =>
+    entry !== null && typeof entry === "object" && Reflect.get(entry, "kind") === "bezel.assistant"
+      ? [{ type: "generation.completed", entry: String(Reflect.get(entry, "id")) }]
+      : []
+  )
+
 /** A conversation's envelopes, each given as its operations and events. */
 function follow(
   output: RunOutput,
@@ -52,7 +60,7 @@ function follow(
 ) {
   const follower = new Follower(empty)
   const steps = commits.map(([operations, ...events], index) => {
-    const step = follower.next({ revision: index + 1, operations, events } satisfies Envelope)
+    const step = follower.next({ revision: index + 1, operations, events: [...events, ...closing(operations)] } satisfies Envelope)
     output.step(step)
     return step
   })
@@ -72,6 +80,11 @@ describe("the text of an answer is given exactly once", () => {
 
   it("with the end that only the closing commit has", () => {
     expect(follow(silent, [[started, part(text("He"))]], [answered("e1", "Hello")])).toEqual(["He", "llo"])
+  })
+
+  it("whatever entries come behind it", () => {
+    const result: Operation = ["splice", ["entries"], 1, 0, [{ id: "e2", kind: "bezel.tool_result", data: null, model: null, head: false, createdAt: 0 }]]
+    expect(follow(silent, [[started]], [answered("e1", "Let me look")], [[result]], [[result]])).toEqual(["", "Let me look", "", ""])
   })
 
   it("also when no frame came before the closing commit", () => {
@@ -115,6 +128,7 @@ describe("--json", () => {
       { type: "turn.started", inputs: ["i1"] },
       { type: "text.delta", text: "line\n\u2028two" },
       { type: "turn.ended" },
+      { type: "generation.completed", entry: "e1" },
       { type: "result", status: "done", text: "line\n\u2028two", usage: empty.usage, sessionID: "s1" }
     ])
   })

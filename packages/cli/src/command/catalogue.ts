@@ -1,10 +1,13 @@
 /** `bezel model list`, `bezel tool list`, `bezel plugin list`: what a location has, once its plugins are up. */
 import { formatModelRef } from "@bezel/core/model"
+import type { AppPaths, Trust } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import type { Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { exitCode } from "../exit.ts"
+import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
+import { findOutsidePlugins, isTrusted } from "../host/outside-plugins.ts"
 import { runProcess } from "../host/process.ts"
 import { oneLine } from "../run/text.ts"
 
@@ -24,11 +27,11 @@ interface Row {
 
 /** A command that prints one row for each of something. */
 export const listing =
-  (rows: (place: Place) => Effect.Effect<ReadonlyArray<Row>>): Execute<ListOptions> => (options, _, environment) =>
+  (rows: (place: Place & { readonly trust: boolean }) => Effect.Effect<ReadonlyArray<Row>, never, AppPaths | Trust>): Execute<ListOptions> => (options, _, environment) =>
     runProcess(
       Effect.gen(function*() {
-        const place = yield* openLocation(options.dir ?? process.cwd())
-        const all = yield* rows(place)
+        const place = yield* openLocation(options.dir ?? currentFolder())
+        const all = yield* rows({ ...place, trust: options.trust })
         if (options.json) { for (const row of all) process.stdout.write(`${JSON.stringify(row.json)}\n`) }
         else process.stdout.write(columns(all.map((row) => row.cells)))
         return exitCode.answered
@@ -58,10 +61,21 @@ export const toolList = listing(({ tools }) =>
     })))
 )
 
-export const pluginList = listing(({ plugins }) =>
-  Effect.map(plugins, (all) =>
-    all.map((item) => ({
-      json: item,
-      cells: [item.id, item.version ?? "", item.state, item.error === null ? "" : oneLine(item.error, 200)]
-    })))
+/** Versions and origins are told of all, and of those that are reached in several ways, the other ways. */
+export const pluginList = listing((place) =>
+  Effect.gen(function*() {
+    const trusted = yield* isTrusted(place.location.directory, place.trust)
+    const { duplicates, plugins } = yield* findOutsidePlugins(place.location.directory, place.settings, trusted)
+    return (yield* place.plugins).map((item) => {
+      const outside = plugins.find(({ entry }) => entry.id === item.id)
+      const source = outside?.source ?? "built in"
+      const also = duplicates.filter(({ of }) => of === outside?.source).map((duplicate) => duplicate.source)
+      const error = item.error === null ? "" : `: ${oneLine(item.error, 200)}`
+      const again = also.length === 0 ? "" : ` (also ${also.join(", ")})`
+      return {
+        json: { ...item, source, also },
+        cells: [item.id, item.version ?? "", item.state, `${source}${again}${error}`]
+      }
+    })
+  })
 )

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import type { Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { exitCode } from "../exit.ts"
+import { currentFolder } from "../host/current-folder.ts"
 import { settingsLayer } from "../host/global.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
@@ -45,7 +46,7 @@ const look = <E, R>(part: string, findings: Effect.Effect<ReadonlyArray<Finding>
 
 export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
   const global = { environment, trust: options.trust }
-  const directory = options.dir ?? process.cwd()
+  const directory = options.dir ?? currentFolder()
   const folders = look(
     "folders",
     Effect.gen(function*() {

@@ -8,10 +8,11 @@ import * as Result from "effect/Result"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { Exit, exitCode } from "../exit.ts"
+import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
 import { JsonLines } from "../run/json-lines.ts"
-import type { RunOutput } from "../run/output.ts"
+import type { RunOutput, RunResult } from "../run/output.ts"
 import { Plain } from "../run/plain.ts"
 import { readPrompt } from "../run/prompt.ts"
 import { type RunRequest, runTurn, type Stop } from "../run/turn.ts"
@@ -53,8 +54,13 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
     title: options.title
   }
   const output = outputOf(options.json, environment)
+  // What is wrong with plugins and with files of the project is told while they start; later it is for the log.
+  let starting = true
   const layer = locationsLayer({
     environment,
+    onWarning: (message) => {
+      if (starting) output.warning(message)
+    },
     trust: options.trust,
     plugins: {
       permissions: { yes: options.yes, allow: options.allow, deny: options.deny },
@@ -72,14 +78,20 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
   try {
     return await runProcess(
       Effect.gen(function*() {
-        const place = yield* openLocation(options.dir ?? process.cwd())
+        const place = yield* openLocation(options.dir ?? currentFolder())
+        starting = false
         for (const notice of settingsNotices(place.settings)) output.notice(notice)
         if (!options.trust) {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         }
         const end = yield* runTurn(place, request, output, stop)
         return end.code
-      }).pipe(Effect.scoped, Effect.provide(layer)),
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(layer),
+        // Whoever reads the JSON gets a last line also where no turn came about.
+        Effect.tapError((error) => options.json ? Effect.sync(() => output.result(noTurn(error), null)) : Effect.void)
+      ),
       { onInterrupt: () => ask("interrupted") }
     )
   } finally {
@@ -87,6 +99,14 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
     if (spinner !== null) clearInterval(spinner)
   }
 }
+
+const noTurn = (error: unknown): RunResult => ({
+  status: "unanswered",
+  reason: "error",
+  message: error instanceof Error ? error.message : String(error),
+  text: "",
+  sessionID: null
+})
 
 function sessionOf(id: string | null, latest: boolean): RunRequest["session"] {
   if (id !== null) return { type: "id", id }

@@ -1,14 +1,16 @@
 /** `bezel session import | fork | compact`: sessions made of others, and their history made shorter. */
 import { resolveLocation } from "@bezel/core/location"
-import { exportSession, importSession, type SessionExport, SessionStore } from "@bezel/core/session"
+import { importSession, SessionStore } from "@bezel/core/session"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
 import type { Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { Exit, exitCode } from "../exit.ts"
+import { currentFolder } from "../host/current-folder.ts"
 import { globalLayer } from "../host/global.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
+import { forkSession } from "../run/fork.ts"
 
 type Text = Option<string | null>
 
@@ -24,7 +26,7 @@ const readJson = (file: string): Effect.Effect<unknown, Exit> =>
 export const sessionImport: Execute<{ readonly dir: Text }> = (options, [file = "-"], environment) =>
   runProcess(
     Effect.gen(function*() {
-      const location = yield* resolveLocation(options.dir ?? process.cwd())
+      const location = yield* resolveLocation(options.dir ?? currentFolder())
       const record = yield* importSession(yield* readJson(file), { location })
       process.stdout.write(`${record.id}\n`)
       return exitCode.answered
@@ -35,24 +37,12 @@ export const sessionImport: Execute<{ readonly dir: Text }> = (options, [file = 
 export const sessionFork: Execute<{ readonly at: Text }> = (options, [id = ""], environment) =>
   runProcess(
     Effect.gen(function*() {
-      const exported = yield* exportSession(id)
       const { location } = yield* Effect.flatMap(SessionStore, (store) => store.get(id))
-      const record = yield* importSession(yield* upTo(exported, options.at ?? "latest"), { location })
+      const record = yield* forkSession(id, options.at ?? "latest", location)
       process.stdout.write(`${record.id}\n`)
       return exitCode.answered
     }).pipe(Effect.scoped, Effect.provide(globalLayer({ environment, trust: false })))
   )
-
-/** The export without what came after an entry of its main conversation, and without other conversations. */
-const upTo = (exported: SessionExport, at: string): Effect.Effect<SessionExport, Exit> => {
-  const [main] = exported.conversations
-  const entries = exported.entries.filter((entry) => entry.conversation === main?.id)
-  const last = at === "latest" ? entries.at(-1) : entries.find((entry) => entry.id === at)
-  if (main === undefined || last === undefined) {
-    return Effect.fail(usage(at === "latest" ? "this session has nothing to fork yet" : `--at: the session has no entry ${JSON.stringify(at)}; \`bezel session show ID --json\` lists them`))
-  }
-  return Effect.succeed({ ...exported, conversations: [main], entries: entries.filter((entry) => entry.ordinal <= last.ordinal) })
-}
 
 /** Summarizes the older part of a session now, with the session's own model. */
 export const sessionCompact: Execute<{ readonly instructions: Text; readonly trust: Option<boolean> }> = (options, [id = ""], environment) =>

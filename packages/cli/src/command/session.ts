@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { exitCode } from "../exit.ts"
+import { currentFolder } from "../host/current-folder.ts"
 import { globalLayer } from "../host/global.ts"
 import { runProcess } from "../host/process.ts"
 import { callTitle, oneLine, printable } from "../run/text.ts"
@@ -29,7 +30,7 @@ export const sessionList: Execute<{ readonly all: Flag; readonly dir: Text; read
     environment,
     Effect.gen(function*() {
       const store = yield* SessionStore
-      const location = options.all ? {} : { location: yield* resolveLocation(options.dir ?? process.cwd()) }
+      const location = options.all ? {} : { location: yield* resolveLocation(options.dir ?? currentFolder()) }
       let cursor: string | null = null
       do {
         const page: { readonly sessions: ReadonlyArray<SessionRecord>; readonly cursor: string | null } = yield* store

@@ -75,7 +75,7 @@ const show = (path: string, options: Options, environment: Environment) =>
     const bound = Object.entries(settings.get(KeybindingsSetting))
     const end = yield* runTerminal({
       presentation,
-      plugins: [...builtinTerminalPlugins(environment.version), ...outsideSources("tui", outside.plugins)],
+      plugins: [...builtinTerminalPlugins(environment.version), ...outsideSources("tui", outside)],
       theme: settings.get(ThemeSetting),
       keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))
     })

@@ -4,12 +4,14 @@
  * Nothing of it reaches stdout or stderr. Lines are appended whole; when the file is over 4 MiB it becomes `bezel.1.jsonl` and
  * a new one begins, so a log takes at most twice that. A folder that cannot be written turns logging off, not the program.
  */
+import { privateFolder } from "@bezel/core/storage"
 import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
-import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs"
+import { appendFileSync, renameSync, statSync } from "node:fs"
 import { join } from "node:path"
 
 const rotateBytes = 4 * 1024 * 1024
@@ -23,7 +25,7 @@ export function lineWriter(folder: string): (line: string) => void {
     if (off) return
     try {
       if (size < 0) {
-        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        privateFolder(folder)
         size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
       }
       if (size > rotateBytes) {
@@ -38,12 +40,25 @@ export function lineWriter(folder: string): (line: string) => void {
   }
 }
 
-/** Replaces Effect's own logger. With `verbose`, debug messages are logged too. */
-export const logLayer = (options: { readonly verbose: boolean }): Layer.Layer<never, never, AppPaths> =>
+export interface LogOptions {
+  /** Debug messages are logged too. */
+  readonly verbose: boolean
+  /** Is told each warning and error beside the log. */
+  readonly onWarning?: ((message: string) => void) | undefined
+}
+
+/** The text of a log entry; what comes behind it, such as a cause, is for the log alone. */
+const textOf = (message: unknown): string => String(Array.isArray(message) ? message[0] : message)
+
+/** Replaces Effect's own logger. */
+export const logLayer = (options: LogOptions): Layer.Layer<never, never, AppPaths> =>
   Layer.unwrap(Effect.gen(function*() {
     const paths = yield* AppPaths
     const write = lineWriter(join(paths.state, "log"))
-    const logger = Logger.make((entry) => write(Logger.formatJson.log(entry)))
+    const logger = Logger.make((entry) => {
+      write(Logger.formatJson.log(entry))
+      if (LogLevel.isGreaterThanOrEqualTo(entry.logLevel, "Warn")) options.onWarning?.(textOf(entry.message))
+    })
     return Layer.merge(
       Logger.layer([logger]),
       Layer.succeed(References.MinimumLogLevel, options.verbose ? "Debug" : "Info")

@@ -19,11 +19,9 @@ export class Follower {
   #view: ConversationView
   /** Length that was given of each part of the live answer. */
   #given: Array<number> = []
-  #entries: number
 
   constructor(view: ConversationView) {
     this.#view = view
-    this.#entries = view.entries.length
   }
 
   get view(): ConversationView {
@@ -50,19 +48,18 @@ export class Follower {
       }
     } else {
       const given = this.#given.reduce((sum, length) => sum + length, 0)
-      const answer = this.#newAnswer()
+      const answer = this.#closedAnswer(envelope)
       if (answer !== null) text.push(answer.slice(given))
       this.#given = []
     }
-    this.#entries = this.#view.entries.length
     return { text: text.join(""), events: envelope.events, view: this.#view }
   }
 
-  /** The text of an answer that this step has put into the transcript. */
-  #newAnswer(): string | null {
-    const added = this.#view.entries.slice(Math.min(this.#entries, Math.max(0, this.#view.entries.length - 8)))
-    const answer = added.findLast((entry) => entry.kind === "bezel.assistant" && entry.model !== null)
-    return answer === undefined || this.#entries >= this.#view.entries.length ? null : answerText(answer)
+  /** The text of the answer that this step has closed; an answer is closed once, whatever entries come behind it. */
+  #closedAnswer(envelope: Envelope): string | null {
+    const closing = envelope.events.find((event) => event.type === "generation.completed")
+    const answer = closing === undefined ? undefined : this.#view.entries.findLast((entry) => entry.id === closing.entry)
+    return answer === undefined ? null : answerText(answer)
   }
 }
 

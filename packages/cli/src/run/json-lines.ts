@@ -28,6 +28,10 @@ export class JsonLines implements RunOutput {
     this.#write(JSON.stringify({ type: "notice", message }))
   }
 
+  warning(message: string): void {
+    this.#write(JSON.stringify({ type: "warning", message }))
+  }
+
   result(result: RunResult, view: ConversationView | null): void {
     this.#write(JSON.stringify({
       type: "result",

@@ -18,5 +18,7 @@ export interface RunOutput {
   readonly step: (step: Step) => void
   /** One line for the person that is no part of the answer. */
   readonly notice: (message: string) => void
+  /** The same for something that is wrong although the run goes on. */
+  readonly warning: (message: string) => void
   readonly result: (result: RunResult, view: ConversationView | null) => void
 }

@@ -18,6 +18,15 @@ export interface PlainOptions {
   readonly stderrIsTerminal: boolean
   readonly color: boolean
   readonly columns: number
+  /** Milliseconds since the epoch; the machine's clock by default. */
+  readonly now?: () => number
+}
+
+/** How long a wait takes, in words; nothing for one that is over before it is read. */
+const waitText = (until: unknown, now: number): string => {
+  const seconds = typeof until === "number" ? Math.ceil((until - now) / 1_000) : 0
+  if (seconds < 3) return ""
+  return seconds < 100 ? ` in ${seconds} s` : ` in ${Math.ceil(seconds / 60)} min`
 }
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
@@ -53,7 +62,8 @@ export class Plain implements RunOutput {
       if (event.type === "generation.retrying") {
         this.#endStream()
         const error = turn?.generation?.error?.message ?? "the request failed"
-        this.#line(`${this.#paint(33, "↻")} trying again: ${oneLine(error, this.#room())}`)
+        const when = waitText(event.retryAt, this.#options.now?.() ?? Date.now())
+        this.#line(`${this.#paint(33, "↻")} trying again${when}: ${oneLine(error, this.#room())}`)
       }
       if (event.type === "warning" && typeof event.message === "string") this.notice(event.message)
     }
@@ -67,6 +77,10 @@ export class Plain implements RunOutput {
 
   notice(message: string): void {
     this.#line(`bezel: ${printable(message)}`)
+  }
+
+  warning(message: string): void {
+    this.notice(message)
   }
 
   result(result: RunResult): void {

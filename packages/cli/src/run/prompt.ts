@@ -49,12 +49,11 @@ export async function readPrompt(words: ReadonlyArray<string>, paths: ReadonlyAr
   const written = words.length === 0 ? stdin : words.map((word) => word === "-" ? stdin : word).join(" ")
   if (written.trim() === "") throw new Exit(exitCode.usage, "the prompt is empty: give it as an argument or on stdin")
   const attached = await Promise.all(paths.map(attach))
-  const text = attached.flatMap((file) => "text" in file ? [file.text] : [])
-  return { text: [...text, written].join("\n\n"), files: attached.flatMap((file) => "text" in file ? [] : [file]) }
+  return { text: written, files: attached }
 }
 
-/** An image or PDF as a file, everything else as text that says where it is from. */
-async function attach(path: string): Promise<FilePart | { readonly text: string }> {
+/** A file part: an image or PDF as it is, everything else as plain text. */
+async function attach(path: string): Promise<FilePart> {
   const mediaType = mediaTypes[extname(path).toLowerCase()]
   const limit = mediaType === undefined ? maxTextBytes : maxFileBytes
   const content = await readBounded(path, limit)
@@ -62,8 +61,8 @@ async function attach(path: string): Promise<FilePart | { readonly text: string 
     return { type: "file", mediaType, fileName: basename(path), data: content.toString("base64") }
   }
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(content)
-    return { text: `<file path="${path}">\n${text}\n</file>` }
+    new TextDecoder("utf-8", { fatal: true }).decode(content)
+    return { type: "file", mediaType: "text/plain", fileName: path, data: content.toString("base64") }
   } catch {
     throw new Exit(exitCode.usage, `--file ${path}: it is neither text nor an image or PDF`)
   }

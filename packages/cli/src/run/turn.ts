@@ -9,7 +9,8 @@ import type { LocationRef } from "@bezel/core/location"
 import type { ModelRef } from "@bezel/core/model"
 import type { ModelSource } from "@bezel/core/model"
 import type { InteractionBrokerShape } from "@bezel/core/service"
-import type { OpenSession, SessionRuntimeHost, SessionStoreShape } from "@bezel/core/session"
+import type { OpenSession, SessionRuntimeHost, SessionStore, SessionStoreShape } from "@bezel/core/session"
+import type { SessionStorage } from "@bezel/core/storage"
 import type { AgentsShape } from "@bezel/plugins/agents/contract"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -18,6 +19,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Exit, type ExitCode, exitCode, worst } from "../exit.ts"
 import { Follower } from "./follow.ts"
+import { forkSession } from "./fork.ts"
 import type { RunOutput, RunResult } from "./output.ts"
 import type { ReadPrompt } from "./prompt.ts"
 
@@ -63,7 +65,7 @@ export const runTurn = (
   request: RunRequest,
   output: RunOutput,
   stop: Deferred.Deferred<Stop>
-): Effect.Effect<RunEnd, Exit, Scope.Scope> =>
+): Effect.Effect<RunEnd, Exit, Scope.Scope | SessionStore | SessionStorage> =>
   Effect.gen(function*() {
     // What a model is called wrongly is told before anything is written.
     if (request.model !== null) {
@@ -72,7 +74,7 @@ export const runTurn = (
     if (request.agent !== null) {
       yield* Effect.mapError(place.agents.get(request.agent), (error) => usage(error.message))
     }
-    const sessionID = yield* findSession(place, request, output)
+    const sessionID = yield* forked(place, request, yield* findSession(place, request, output))
     // Nobody is there to be asked, also about what an earlier run has left open.
     yield* place.interactions.unattended(sessionID, "deny")
     const session = yield* Effect.mapError(place.runtime.open(sessionID), (error) =>
@@ -80,7 +82,7 @@ export const runTurn = (
         ? usage(error.message)
         : failed(error))
     output.session(sessionID)
-    const conversation = yield* conversationOf(place, request, session)
+    const conversation = session.main
     if (request.agent !== null) {
       yield* Effect.mapError(conversation.configure({ agent: request.agent }), failed)
     }
@@ -140,21 +142,14 @@ const titleOf = (text: string): string => {
   return points.length > 80 ? points.slice(0, 79).join("") + "…" : line
 }
 
-const conversationOf = (
-  place: RunPlace,
-  request: RunRequest,
-  session: OpenSession
-): Effect.Effect<Conversation, Exit> =>
-  Effect.gen(function*() {
-    if (request.fork === null) return session.main
-    const { view } = yield* Effect.mapError(session.main.snapshot, failed)
-    const at = request.fork === "latest" ? view.entries.at(-1)?.id : request.fork
-    if (at === undefined) return yield* Effect.fail(usage("--fork: the session has no entry to fork at"))
-    const id = yield* Effect.mapError(place.runtime.fork(session.identity.sessionID, at), (error) =>
-      usage(`--fork: ${error.message}`))
-    const forked = yield* Effect.mapError(session.conversation(id), failed)
-    return forked ?? (yield* Effect.fail(failed({ message: `The forked conversation ${id} cannot be opened.` })))
-  })
+/** The session itself, or the copy of it that `--fork` asks for: a session of its own, which is the latest one from now on. */
+const forked = (place: RunPlace, request: RunRequest, sessionID: string): Effect.Effect<string, Exit, SessionStore | SessionStorage> => {
+  if (request.fork === null) return Effect.succeed(sessionID)
+  return forkSession(sessionID, request.fork, place.location).pipe(
+    Effect.map((record) => record.id),
+    Effect.mapError((error) => usage(`--fork: ${error instanceof Error ? error.message : String(error)}`))
+  )
+}
 
 const endsInput = (envelope: Envelope, inputID: string): boolean =>
   envelope.events.some((event) =>

@@ -77,7 +77,10 @@ export class Conversation extends RemoteService.make("bezel.conversation")({
     /** Summarizes the older part, and waits for how that ended. */
     collapse: {
       payload: Schema.Struct({ instructions: Schema.optionalKey(Schema.String) }),
-      success: Schema.Struct({ status: Schema.Literals(["completed", "failed", "aborted", "orphaned"]), message: Schema.NullOr(Schema.String) }),
+      success: Schema.Struct({
+        status: Schema.Literals(["completed", "failed", "aborted", "orphaned"]),
+        message: Schema.NullOr(Schema.String)
+      }),
       error: HarnessError
     },
     /** Gives the id of a new conversation that is this one up to and including entry `at`. */

@@ -10,9 +10,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as fs from "node:fs/promises"
 import * as os from "node:os"
 import * as path from "node:path"
+import { privateFolder } from "../storage/index.ts"
 import { AppPathsError } from "./error.ts"
 
 export type AppFolder = "data" | "config" | "state" | "cache"
@@ -64,8 +64,8 @@ const make = (folders: Record<AppFolder, string>): AppPathsShape => ({
     if (target !== folders[folder] && !target.startsWith(folders[folder] + path.sep)) {
       return yield* new AppPathsError({ path: target, message: `${target} lies outside ${folders[folder]}` })
     }
-    yield* Effect.tryPromise({
-      try: () => fs.mkdir(target, { recursive: true, mode: 0o700 }),
+    yield* Effect.try({
+      try: () => privateFolder(target),
       catch: (cause) =>
         new AppPathsError({ path: target, message: `Cannot create the folder ${target}: ${reason(cause)}` })
     })

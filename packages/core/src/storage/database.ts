@@ -7,6 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
+import * as nodePath from "node:path"
 import type * as NodeSqlite from "node:sqlite"
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
 import type { JsonValue } from "../json/index.ts"
@@ -110,7 +111,16 @@ export const attempt = <A>(path: string, evaluate: () => A): Effect.Effect<A, St
 
 /** Creates a folder that only its user can enter, with those above it. */
 export const privateFolder = (path: string): void => {
-  fs.mkdirSync(path, { recursive: true, mode: 0o700 })
+  // One by one: asked to make all of them, Node tries for ever where a folder exists and takes no others (`/proc`).
+  const missing: Array<string> = []
+  for (let folder = nodePath.resolve(path); !fs.existsSync(folder); folder = nodePath.dirname(folder)) missing.push(folder)
+  for (const folder of missing.toReversed()) {
+    try {
+      fs.mkdirSync(folder, { mode: 0o700 })
+    } catch (error) {
+      if (!isErrno(error) || error.code !== "EEXIST") throw error
+    }
+  }
 }
 
 const createPrivateFile = (path: string): void => {
@@ -251,6 +261,8 @@ const pragma = (database: Database, name: "user_version" | "application_id"): nu
 export interface FormatOptions {
   /** Makes the tables in an empty file. */
   readonly create: boolean
+  /** Fills the new tables, in the transaction that makes them. */
+  readonly fill?: (database: Database) => void
   /** Brings a file of an older version up to date. */
   readonly migrate?: (database: Database, format: Format, version: number) => void
 }
@@ -289,6 +301,7 @@ export const ensureFormat = (database: Database, format: Format, options: Format
     // Another process may have been faster.
     if (check()) return
     database.exec(format.schema)
+    options.fill?.(database)
     database.exec(`PRAGMA application_id = ${format.applicationID}; PRAGMA user_version = ${format.version}`)
   })
 }

@@ -175,7 +175,13 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
 export class SessionInUse extends Schema.TaggedError<SessionInUse>()("SessionInUse", {
   sessionID: Schema.String,
   holder: Schema.Struct({ pid: Schema.Int, startedAt: Schema.String, command: Schema.String })
-}) {}
+}) {
+  override get message(): string {
+    const { command, pid, startedAt } = this.holder
+    const who = pid === 0 ? "another process" : `process ${pid} (${command}, since ${startedAt})`
+    return `the session ${this.sessionID} is in use by ${who}; wait until it has ended, or go on there`
+  }
+}
 
 /** Where sessions are kept: opens one for writing (exclusive, for the life of the scope) or for reading beside its writer. */
 export interface SessionFiles {

@@ -57,6 +57,11 @@ export class Answer {
     return this.#parts.some((part) => part.type !== "tool-call" && part.chunks.length > 0)
   }
 
+  /** Whether it says anything in text, white space aside. */
+  get hasText(): boolean {
+    return this.#parts.some((part) => part.type === "text" && part.chunks.some((chunk) => chunk.trim() !== ""))
+  }
+
   /** Where the answer can be asked for later, if it was not given now. */
   get deferred(): DeferredPart | null {
     return this.#deferred

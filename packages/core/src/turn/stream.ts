@@ -67,8 +67,21 @@ export const streamAnswer = Effect.fn("Turn.stream")(function*(
     yield* flush
     return { answer, error: unfinished }
   }
-  return { answer, error: null }
+  return { answer, error: emptiness(answer) }
 })
+
+/** A finish behind nothing that a person reads and nothing to run is no answer, whatever the provider calls it. */
+const emptiness = (answer: Answer): ModelError | null => {
+  if (answer.deferred !== null || answer.hasText || answer.calls().length > 0) return null
+  return answer.finish === "length"
+    ? new ModelError({
+      kind: "truncated",
+      message: "The model used up its output limit before it said anything; give it more room, or a smaller task.",
+      retryable: false,
+      retryAfterMs: null
+    })
+    : new ModelError({ kind: "malformed", message: "The model finished without saying anything.", retryable: true, retryAfterMs: null })
+}
 
 const unfinished = new ModelError({
   kind: "truncated",

@@ -40,7 +40,8 @@ const textPart = (part: TextPart): LanguageModelV4TextPart => ({
 
 const filePart = (part: FilePart, { images }: PromptOptions): LanguageModelV4TextPart | LanguageModelV4FilePart => {
   const image = part.mediaType.startsWith("image/")
-  if (image && images || part.mediaType === "application/pdf" || part.mediaType.startsWith("text/")) {
+  if (part.mediaType.startsWith("text/")) return attachedText(part)
+  if (image && images || part.mediaType === "application/pdf") {
     return {
       type: "file",
       mediaType: part.mediaType,
@@ -57,6 +58,13 @@ const filePart = (part: FilePart, { images }: PromptOptions): LanguageModelV4Tex
     }.]`
   }
 }
+
+/** Text is text to every model; where it is from is said around it. */
+const attachedText = (part: FilePart): LanguageModelV4TextPart => ({
+  type: "text",
+  text: `<file path="${wellFormed(part.fileName ?? "attached")}">\n${Buffer.from(part.data, "base64").toString("utf8")}\n</file>`,
+  ...options(part.options)
+})
 
 const isEmpty = (part: TextPart | FilePart): boolean => part.type === "text" && part.text === ""
 
