@@ -270,6 +270,27 @@ export const calls = (transport: TransportUnderTest) => {
       }
     }))
 
+  it.effect("a subscription that is not read holds up no call of the same client", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const { state } = yield* provideModels(host.directory)
+      const received: Array<string> = []
+      const raw = yield* host.raw
+      yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => received.push(frame))))
+      const send = (id: number, tag: string, payload: object) =>
+        raw.send(JSON.stringify({ _tag: "Request", id, tag, payload, headers: [] }))
+      yield* send(1, "watch", { type: "states", service: "test.models" })
+      yield* eventually(() => received.length === 1)
+      for (let revision = 1; revision < 5_000; revision++) {
+        yield* state.update((draft) => {
+          draft.revision = revision
+        })
+      }
+      yield* send(2, "call", { service: "test.models", member: "count", payload: null })
+      yield* eventually(() => received.length === 2)
+      expect(received[1]).toContain(`"value":2`)
+    }))
+
   it.effect("a client that has too much in flight is told overloaded, and goes on when some of it ends", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport, { callLimit: 2 })

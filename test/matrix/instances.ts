@@ -2,7 +2,7 @@
 import { MutableRemoteState, type ServiceDirectoryShape, ServiceError } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Schema, Scope, Stream } from "effect"
-import { Job, Models } from "./contract.ts"
+import { Job, Models, Question } from "./contract.ts"
 import { connected, eventually, makeHost, type TransportUnderTest, until, untilStatus } from "./harness.ts"
 import { provideModels } from "./provide.ts"
 
@@ -182,6 +182,59 @@ export const sessions = (transport: TransportUnderTest) => {
       yield* raw.close
       yield* eventually(() => log.length === 4)
       expect(log).toEqual(["+slow", "+quick", "-slow", "-quick"])
+    }))
+
+  it.effect("several sessions are followed at once, beside the one that is shown", () =>
+    Effect.gen(function*() {
+      const log: Array<string> = []
+      const host = yield* makeHost(transport, {
+        attach: (session) =>
+          session === "theirs"
+            ? Effect.fail(new ServiceError({ code: "unauthorized", message: "Not yours." }))
+            : Effect.asVoid(Effect.sync(() => log.push(`+${session}`))),
+        detach: (session) => Effect.asVoid(Effect.sync(() => log.push(`-${session}`)))
+      })
+      const one = yield* provideModels(host.directory, { session: "one", first: "of one" })
+      yield* provideModels(host.directory, { session: "two", first: "of two" })
+      yield* provideModels(host.directory, { session: "theirs", first: "of theirs" })
+      const client = yield* host.client
+      yield* client.select("two")
+      const shown = yield* client.use(Models)
+      const scope = yield* Scope.make()
+      const beside = yield* Scope.provide(client.attach("one"), scope)
+      const again = yield* Scope.provide(client.attach("one"), scope)
+      const models = yield* beside.use(Models)
+      expect(yield* again.use(Models)).toBe(models)
+      yield* Effect.all([shown.ready, models.ready])
+      expect([shown.state.value?.current, models.state.value?.current]).toEqual(["of two", "of one"])
+      expect([yield* shown.who(), yield* models.who()]).toEqual(["of two", "of one"])
+      expect(yield* Effect.flip(Effect.scoped(client.attach("theirs")))).toMatchObject({ code: "unauthorized" })
+      // Shown and beside is one attachment.
+      yield* client.select("one")
+      yield* client.select(null)
+      expect(models.state.status).toBe("live")
+      yield* client.drop
+      yield* untilStatus(models.state, "stale")
+      yield* connected(client)
+      yield* one.state.update((draft) => {
+        draft.revision = 9
+      })
+      yield* until(models.state, (value) => value.revision === 9)
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* Effect.flip(models.who())).toMatchObject({ code: "unauthorized" })
+      yield* eventually(() => models.state.status !== "live")
+      expect(log).toEqual(["+two", "+one", "-two", "-one", "+one", "-one"])
+    }))
+
+  it.effect("what a session asks that is attached beside is asked of that client too", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const client = yield* host.client
+      yield* client.interactions.handle(Question, ({ question }) => Effect.succeed({ answer: `${question}!` }))
+      yield* client.select("two")
+      yield* client.attach("one")
+      const outcome = yield* host.broker.request(Question, { question: "why" }, { sessionID: "one" })
+      expect(outcome).toMatchObject({ type: "answered", response: { answer: "why!" } })
     }))
 
   it.effect("a host is told when a client leaves a session", () =>

@@ -54,6 +54,7 @@ export class ClientView {
   private readonly changed: (released: Effect.Effect<void> | null) => void
   private readonly unwatch: () => void
   private selected: string | null = null
+  private readonly beside = new Set<string>()
 
   /** `changed` is told that instances may have ended, with what is to be done for owners of references that did. */
   constructor(
@@ -85,6 +86,30 @@ export class ClientView {
     this.refresh(true)
   }
 
+  /** Attached to beside the one that is shown. */
+  attach(session: string): void {
+    this.beside.add(session)
+    this.refresh(true)
+  }
+
+  detach(session: string): void {
+    this.beside.delete(session)
+    this.refresh(true)
+  }
+
+  isBeside(session: string): boolean {
+    return this.beside.has(session)
+  }
+
+  private sees(session: string): boolean {
+    return session === this.selected || this.beside.has(session)
+  }
+
+  /** All sessions that the client is attached to. */
+  get sessions(): ReadonlySet<string> {
+    return new Set(this.selected === null ? this.beside : [this.selected, ...this.beside])
+  }
+
   /** Ends a reference, or the wish for one, and its subscriptions. */
   release(reference: number): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -101,14 +126,14 @@ export class ClientView {
 
   /** The instance that an address means for this client, or why there is none. */
   resolve(address: Address): Instance | ServiceError {
-    if (address.session !== undefined && address.session !== this.selected) return notAttached(address.session)
+    if (address.session !== undefined && !this.sees(address.session)) return notAttached(address.session)
     if (address.reference !== undefined) return this.referenced(address.reference, address.service)
     const declared = this.directory.declared(address.service)
     if (declared === undefined) return unknownService(address.service)
     const instance = this.directory.lookup({
       service: address.service,
       key: address.key ?? null,
-      session: this.selected
+      session: address.session ?? this.selected
     })
     if (address.generation !== undefined && instance?.generation !== address.generation) {
       return new ServiceError({
@@ -119,7 +144,7 @@ export class ClientView {
     if (instance !== undefined) return instance
     return new ServiceError({
       code: "unavailable",
-      message: declared.perSession && this.selected === null
+      message: declared.perSession && (address.session ?? this.selected) === null
         ? `Service "${address.service}" belongs to a session, and none is selected.`
         : `Nobody provides service "${address.service}" at the moment.`
     })
@@ -128,7 +153,7 @@ export class ClientView {
   private referenced(reference: number, service: string): Instance | ServiceError {
     const instance = this.references.get(reference)
     if (instance?.token.id !== service) return staleReference(service)
-    return instance.session === null || instance.session === this.selected ? instance : notAttached(instance.session)
+    return instance.session === null || this.sees(instance.session) ? instance : notAttached(instance.session)
   }
 
   watch(watch: Watch): Stream.Stream<EncodedItem> {
@@ -261,7 +286,7 @@ export class ClientView {
 
   private absenceReason(address: Address): "detached" | "unavailable" {
     const declared = this.directory.declared(address.service)
-    return declared?.perSession === true && this.selected === null ? "detached" : "unavailable"
+    return declared?.perSession === true && (address.session ?? this.selected) === null ? "detached" : "unavailable"
   }
 
   private followKeys(service: string): Follow {

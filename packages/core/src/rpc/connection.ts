@@ -67,12 +67,24 @@ export interface ConnectionOptions {
   readonly idle?: Duration.Input
 }
 
+/** A session that the connection is attached to, whichever one is shown. */
+export interface AttachedSession {
+  readonly sessionID: string
+  /** As of the connection, for this session; services of the whole host are found here too. */
+  readonly use: ConnectionShape["use"]
+}
+
 export interface ConnectionShape {
   readonly state: RemoteState<ConnectionStatus>
   /** The session that is shown; facades of session services are of this one. */
   readonly session: RemoteState<string | null>
   /** Attaches to a session and shows it; null leaves it. */
   readonly select: (sessionID: string | null) => Effect.Effect<void, ServiceError>
+  /**
+   * Attaches to a session beside the one that is shown, for the length of the scope, also across reconnects. What it asks
+   * is asked here too.
+   */
+  readonly attach: (sessionID: string) => Effect.Effect<AttachedSession, ServiceError, Scope.Scope>
   /**
    * The facade of a service: the same object for every user in the process. The scope is the demand: while one is open,
    * the states of the service are followed.
@@ -134,6 +146,10 @@ class ClientConnection implements ConnectionShape {
   private readonly host: Host
   private readonly asking: Asking
   private readonly facades = new Map<string, FacadeEntry>()
+  /** Of sessions that are attached beside the one that is shown. */
+  private readonly beside = new Map<string, FacadeEntry>()
+  /** How often each of those is attached. */
+  private readonly held = new Map<string, number>()
   private readonly tokens = new Map<string, RemoteService.Any>()
   private readonly linked = Latch.makeUnsafe(false)
   private readonly selecting = Semaphore.makeUnsafe(1)
@@ -167,13 +183,56 @@ class ClientConnection implements ConnectionShape {
     this.fork(this.stayConnected)
   }
 
-  readonly use: ConnectionShape["use"] = <S extends RemoteService.Any>(token: S, options?: { readonly key?: string }) =>
-    Effect.suspend(() => {
-      const key = options?.key
-      const entry = this.entry(token, { service: token.id, ...(key === undefined ? {} : { key }) })
+  readonly use: ConnectionShape["use"] = (token, options) => this.useOf(token, options?.key, null)
+
+  private useOf<S extends RemoteService.Any>(token: S, key: string | undefined, session: string | null) {
+    return Effect.suspend(() => {
+      const entry = this.entry(token, {
+        service: token.id,
+        ...(key === undefined ? {} : { key }),
+        ...(session === null ? {} : { session })
+      })
       // The erasure point of facades: an entry was made for this token.
       return Effect.as(entry.hasStates ? entry.demand : Effect.void, entry.facade as Facade<S>)
     })
+  }
+
+  readonly attach: ConnectionShape["attach"] = (sessionID) =>
+    Effect.as(
+      Effect.acquireRelease(
+        this.inTurn(() => this.hold(sessionID)),
+        // Where the connection itself ends, there is nothing to leave.
+        () => Effect.catchCause(this.inTurn(() => this.unhold(sessionID)), () => Effect.void)
+      ),
+      { sessionID, use: (token, options) => this.useOf(token, options?.key, sessionID) }
+    )
+
+  private hold(session: string): Effect.Effect<void, ServiceError> {
+    const count = this.held.get(session) ?? 0
+    const link = this.link
+    if (link === null) return Effect.fail(disconnected())
+    return Effect.andThen(
+      count > 0 ? Effect.void : link.control({ type: "attach", session }),
+      Effect.sync(() => {
+        this.held.set(session, (this.held.get(session) ?? 0) + 1)
+      })
+    )
+  }
+
+  private unhold(session: string): Effect.Effect<void, ServiceError> {
+    const count = (this.held.get(session) ?? 1) - 1
+    if (count > 0) {
+      this.held.set(session, count)
+      return Effect.void
+    }
+    this.held.delete(session)
+    return Effect.asVoid(this.link?.control({ type: "detach", session }) ?? Effect.void)
+  }
+
+  /** In a fiber of the connection: an interrupted caller must not leave the two sides with different sessions. */
+  private inTurn(work: () => Effect.Effect<void, ServiceError>): Effect.Effect<void, ServiceError> {
+    return Effect.suspend(() => Fiber.join(this.fork(Semaphore.withPermits(this.selecting, 1)(Effect.suspend(work)))))
+  }
 
   readonly observe: ConnectionShape["observe"] = (token, effect) =>
     Effect.gen({ self: this }, function*() {
@@ -223,19 +282,15 @@ class ClientConnection implements ConnectionShape {
     })
 
   readonly select: ConnectionShape["select"] = (sessionID) =>
-    // In a fiber of the connection: an interrupted caller must not leave the two sides with different selections.
-    Effect.suspend(() => {
-      const work = Semaphore.withPermits(this.selecting, 1)(Effect.suspend(() => {
-        const link = this.link
-        if (link === null) return Effect.fail(disconnected())
-        this.pending = sessionID
-        return Effect.andThen(link.control({ type: "select", session: sessionID }), this.show(sessionID)).pipe(
-          Effect.ensuring(Effect.sync(() => {
-            this.pending = null
-          }))
-        )
-      }))
-      return Fiber.join(this.fork(work))
+    this.inTurn(() => {
+      const link = this.link
+      if (link === null) return Effect.fail(disconnected())
+      this.pending = sessionID
+      return Effect.andThen(link.control({ type: "select", session: sessionID }), this.show(sessionID)).pipe(
+        Effect.ensuring(Effect.sync(() => {
+          this.pending = null
+        }))
+      )
     })
 
   readonly catalogue: ConnectionShape["catalogue"] = Effect.suspend(() =>
@@ -245,11 +300,19 @@ class ClientConnection implements ConnectionShape {
   readonly drop: ConnectionShape["drop"] = Effect.suspend(() => this.link?.close ?? Effect.void)
 
   private entry(token: RemoteService.Any, address: FacadeAddress): FacadeEntry {
-    const id = JSON.stringify([address.service, address.key ?? null])
-    const known = this.facades.get(id)
+    const { session } = address
+    const id = JSON.stringify([address.service, address.key ?? null, session ?? null])
+    const known = this.facades.get(id) ?? this.beside.get(id)
     if (known !== undefined) return known
-    const entry = new FacadeEntry(token, address, this.host)
-    this.facades.set(id, entry)
+    const entry = new FacadeEntry(
+      token,
+      address,
+      session === undefined
+        ? this.host
+        : { ...this.host, session: () => session, shows: (shown) => shown === session }
+    )
+    const facades = session === undefined ? this.facades : this.beside
+    facades.set(id, entry)
     this.tokens.set(token.id, token)
     if (this.link !== null) this.fork(this.compareContract(token))
     return entry
@@ -360,6 +423,13 @@ class ClientConnection implements ConnectionShape {
         const own = manifest.find(({ id }) => id === plugin.id)
         if (own?.version === undefined || plugin.version === undefined || own.version === plugin.version) continue
         yield* this.report({ kind: "plugin", id: plugin.id, here: own.version, there: plugin.version })
+      }
+      // One that is gone, or refused by now, answers that to whoever uses it.
+      for (const session of this.held.keys()) {
+        yield* Effect.catch(
+          link.control({ type: "attach", session }),
+          (error) => error.code === "disconnected" ? Effect.fail(error) : Effect.void
+        )
       }
       const session = this.session.value
       if (session === null) return

@@ -156,11 +156,15 @@ class ServedConnection {
   }
 
   get leave(): Effect.Effect<void> {
-    const session = this.view.session
-    const released = this.view.close()
-    return session === null || this.options.detach === undefined
-      ? released
-      : Effect.andThen(released, this.options.detach(session, this.identity))
+    const { sessions } = this.view
+    return Effect.andThen(
+      this.view.close(),
+      Effect.forEach(
+        sessions,
+        (session) => this.options.detach?.(session, this.identity) ?? Effect.void,
+        { discard: true }
+      )
+    )
   }
 
   // ------------------------------------------------------------------------------------------------------------- calls
@@ -234,6 +238,10 @@ class ServedConnection {
         return Effect.as(this.seat?.answer(control.id, control.answer) ?? Effect.void, null)
       case "select":
         return Effect.as(this.select(control.session), null)
+      case "attach":
+        return Effect.as(this.attach(control.session), null)
+      case "detach":
+        return Effect.as(this.detach(control.session), null)
     }
   }
 
@@ -250,23 +258,56 @@ class ServedConnection {
   }
 
   /** One at a time, and once attached to the end: whoever is told of an attach is told of the detach. */
+  private inTurn(
+    change: (restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) => Effect.Effect<void, ServiceError>
+  ): Effect.Effect<void, ServiceError> {
+    return this.selecting.withPermits(1)(Effect.uninterruptibleMask(change))
+  }
+
   private select(session: string | null): Effect.Effect<void, ServiceError> {
-    return this.selecting.withPermits(1)(
-      Effect.uninterruptibleMask((restore) =>
-        Effect.gen({ self: this }, function*() {
-          const before = this.view.session
-          if (before === session) return
-          if (session !== null) {
-            if (this.options.attach === undefined) return yield* notAttached(session)
-            yield* restore(this.options.attach(session, this.identity))
-          }
-          this.view.select(session)
-          if (session !== null) yield* this.seat?.attach(session) ?? Effect.void
-          if (before === null) return
-          yield* this.seat?.detach(before) ?? Effect.void
-          yield* this.options.detach?.(before, this.identity) ?? Effect.void
-        })
-      )
+    return this.inTurn((restore) =>
+      Effect.gen({ self: this }, function*() {
+        const before = this.view.session
+        if (before === session) return
+        const isNew = session !== null && !this.view.isBeside(session)
+        if (isNew) yield* restore(this.enter(session))
+        this.view.select(session)
+        if (isNew) yield* this.seat?.attach(session) ?? Effect.void
+        if (before !== null && !this.view.isBeside(before)) yield* this.depart(before)
+      })
+    )
+  }
+
+  private attach(session: string): Effect.Effect<void, ServiceError> {
+    return this.inTurn((restore) =>
+      Effect.gen({ self: this }, function*() {
+        if (this.view.isBeside(session)) return
+        const isNew = session !== this.view.session
+        if (isNew) yield* restore(this.enter(session))
+        this.view.attach(session)
+        if (isNew) yield* this.seat?.attach(session) ?? Effect.void
+      })
+    )
+  }
+
+  private detach(session: string): Effect.Effect<void, ServiceError> {
+    return this.inTurn(() =>
+      Effect.suspend(() => {
+        if (!this.view.isBeside(session)) return Effect.void
+        this.view.detach(session)
+        return session === this.view.session ? Effect.void : this.depart(session)
+      })
+    )
+  }
+
+  private enter(session: string): Effect.Effect<void, ServiceError> {
+    return this.options.attach?.(session, this.identity) ?? Effect.fail(notAttached(session))
+  }
+
+  private depart(session: string): Effect.Effect<void> {
+    return Effect.andThen(
+      this.seat?.detach(session) ?? Effect.void,
+      this.options.detach?.(session, this.identity) ?? Effect.void
     )
   }
 }

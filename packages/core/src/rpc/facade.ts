@@ -63,6 +63,8 @@ export interface FacadeAddress {
   readonly key?: string
   readonly generation?: number
   readonly reference?: number
+  /** The session that it is of, whichever one is shown. */
+  readonly session?: string
 }
 
 const decodeHeld = decoding(Held, "invalid_result", "The host sent a malformed reference")

@@ -1,5 +1,5 @@
 export { Connection } from "./connection.ts"
-export type { ConnectionOptions, ConnectionShape, ConnectionStatus, Mismatch } from "./connection.ts"
+export type { AttachedSession, ConnectionOptions, ConnectionShape, ConnectionStatus, Mismatch } from "./connection.ts"
 export { duplex, once } from "./duplex.ts"
 export type { Duplex } from "./duplex.ts"
 export { Endpoint } from "./endpoint.ts"
