@@ -1,7 +1,7 @@
 import { LocationMap, Plugin } from "@bezel/core/host"
 import { declareSection, SessionRuntime, SessionStore } from "@bezel/core/session"
-import { SessionStorage } from "@bezel/core/storage"
-import { call, run, say, scriptedModel, temporaryDirectory, testGlobals, testSessionHost } from "@bezel/core/testing"
+import { SessionStorage, StorageError } from "@bezel/core/storage"
+import { call, run, say, scriptedModel, temporaryDirectory, testGlobals, testSessionHost, testSessions, wrappedSessionFiles } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
@@ -20,6 +20,40 @@ describe("SessionRuntime", () => {
       expect(yield* session.prompt({ sessionID: id, prompt: { text: "a" }, requestID: "r" })).toEqual(first)
       yield* session.wait(id)
       expect(model.requests).toHaveLength(1)
+    }).pipe(Effect.scoped))
+
+  it.live("stops taking work while its storage is full, and goes on by itself when there is room again", () =>
+    Effect.gen(function*() {
+      let full = false
+      const sessions = yield* testSessions
+      const files = wrappedSessionFiles(Context.get(sessions, SessionStorage), (storage) => ({
+        ...storage,
+        commit: (batch) =>
+          Effect.suspend(() =>
+            full
+              ? Effect.fail(new StorageError({ kind: "disk_full", message: "there is no room", path: null }))
+              : storage.commit(batch)
+          )
+      }))
+      const model = scriptedModel(["one", "two"])
+      const host = yield* testSessionHost([], { model, sessions: Context.add(sessions, SessionStorage, files) })
+      const { id } = yield* host.session.create()
+      // Somebody holds the session open all the while, as a screen does.
+      const held = yield* Context.get(host.services, SessionRuntime).open(id)
+      yield* host.ask(id, "first")
+      full = true
+      const refused = yield* Effect.flip(host.session.prompt({ sessionID: id, prompt: { text: "second" }, requestID: "r" }))
+      expect(refused).toMatchObject({ code: "faulted", message: expect.stringContaining("there is no room") })
+      expect(model.requests).toHaveLength(1)
+      full = false
+      const { inputID } = yield* host.session.prompt({ sessionID: id, prompt: { text: "second" }, requestID: "r" })
+      expect(yield* host.session.wait(id, inputID)).toMatchObject({ status: "done", text: "two" })
+      expect((yield* held.main.snapshot).view.entries.map((entry) => entry.kind)).toEqual([
+        "bezel.user",
+        "bezel.assistant",
+        "bezel.user",
+        "bezel.assistant"
+      ])
     }).pipe(Effect.scoped))
 
   it.live("accepts a prompt without running it until it is resumed", () =>

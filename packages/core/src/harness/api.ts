@@ -312,6 +312,8 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly conversations: Effect.Effect<ReadonlyArray<{ readonly id: string; readonly owner: string | null }>, HarnessError>
   /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
   readonly resume: Effect.Effect<void, HarnessError>
+  /** Completes when storage has failed: the session has stopped here, and opening it again goes on from the last commit. */
+  readonly faulted: Effect.Effect<HarnessError>
   /** Adds one tool to this harness alone, hiding a shared one of its name, until the scope ends. */
   readonly registerTool: (name: string, tool: Tool) => Effect.Effect<Registration, never, Scope.Scope>
   /** True when no invocation exists, running or sleeping: no request, tool, wait for a retry, waiting hook or job. */

@@ -57,6 +57,8 @@ export interface Session {
   readonly inputEnd: (id: string) => Effect.Effect<InputRecord, HarnessError>
   /** Completes once `condition` holds; it is tried after every commit. */
   readonly until: (condition: () => boolean) => Effect.Effect<void, HarnessError>
+  /** Completes when storage has failed and the session has stopped. */
+  readonly faulted: Effect.Effect<HarnessError>
   /** Lets tasks of an extension's kind run, until the scope ends or it is unregistered. */
   readonly registerKind: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
   /** Whether a kind that is registered now has a setting of this name. */
@@ -87,6 +89,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
   const waiting = new Set<{ readonly condition: () => boolean; readonly done: Deferred.Deferred<void, HarnessError> }>()
   const ends = new Map<string, Deferred.Deferred<InputRecord, HarnessError>>()
   const loading = Semaphore.makeUnsafe(1)
+  const stopped = Deferred.makeUnsafe<HarnessError>()
 
   const report = (item: HarnessReport): void => options.onReport?.(item)
 
@@ -128,6 +131,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
     faulted: (error) => {
       const fault = storageFault(error)
       stopWaiters(fault)
+      Deferred.doneUnsafe(stopped, Effect.succeed(fault))
       report({ level: "error", message: fault.message, conversationID: null })
     }
   })
@@ -297,6 +301,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
     watch,
     inputEnd,
     until,
+    faulted: Deferred.await(stopped),
     registerKind,
     isKindSetting: (key) => configKeys.has(key),
     transaction,

@@ -142,7 +142,11 @@ export const provideConversation = (
       return yield* follow(watch).pipe(
         Effect.as(true),
         Effect.catchTag("HarnessError", (error) =>
-          Effect.as(Effect.logDebug(`The view of session ${sessionID} is taken anew: ${error.message}`), true)),
+          Effect.logDebug(`The view of session ${sessionID} is taken anew: ${error.message}`).pipe(
+            // A storage that has just failed is not asked again at once.
+            Effect.andThen(error.code === "faulted" ? Effect.sleep("1 second") : Effect.void),
+            Effect.as(true)
+          )),
         Effect.catchTag("RegistrationError", (error) =>
           Effect.as(Effect.logError(error.message), false)),
         Effect.catchDefect((defect) =>

@@ -278,9 +278,13 @@ const make = (options: SessionRuntimeOptions) =>
     const openHeld = (sessionID: string) =>
       Effect.gen(function*() {
         const reopenable: Reopenable<Live, OpenError> = yield* makeReopenable<Live, OpenError>({
-          open: openLive(sessionID, () => session),
+          open: Effect.tap(openLive(sessionID, () => session), (live) => Effect.forkDetach(closeWhenFaulted(live))),
           isClosed
         })
+        // A storage that failed may have room again by the next demand, which opens the session anew.
+        const closeWhenFaulted = (live: Live) =>
+          Effect.flatMap(live.harness.faulted, () =>
+            Effect.suspend(() => reopenable.now() === live ? reopenable.close(() => Effect.void) : Effect.void))
         const useOpen = reopenable.useOr((error) => asClosed(sessionID, error))
         const inLive = <A, E, R>(use: (live: Live) => Effect.Effect<A, E, R>): Effect.Effect<A, E | HarnessError, R> =>
           Effect.suspend(() => {

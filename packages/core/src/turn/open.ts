@@ -64,6 +64,7 @@ export const openHarness = Effect.fn("openHarness")(function*(
     namespace: session.extensions.namespace,
     hooks: session.extensions.hooks,
     section: session.extensions.section,
+    faulted: session.faulted,
     registerTool: overlay.register,
     task: (kind) => kind.name.startsWith("bezel.") ? Effect.fail(reserved(kind.name)) : session.registerKind(kind)
   }
