@@ -64,7 +64,7 @@ describe("plugins from outside", () => {
     const home = makeHome()
     withExample(home, "work/.bezel/plugins")
     expect((await home.run(["plugin", "list"])).stdout).not.toContain("example.ticket")
-    expect((await home.run(["plugin", "list", "--trust"])).stdout).toMatch(/^example\.ticket +1\.0\.0 +loaded$/m)
+    expect((await home.run(["plugin", "list", "--trust"])).stdout).toMatch(/^example\.ticket +1\.0\.0 +loaded +\/.*ticket\.ts$/m)
   })
 
   it("that fail take nothing else with them, and are listed with what is wrong", async () => {

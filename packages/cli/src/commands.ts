@@ -1,5 +1,5 @@
 /** All commands of `bezel`: names and options are a contract that scripts rely on. Code is loaded when a command is called. */
-import { agentModule } from "./agent-module.ts"
+import { agentModule, sharingAgentModule } from "./agent-module.ts"
 import { type Command, command, notBuilt } from "./arguments/command.ts"
 import { flag, positive, text, texts, whole } from "./arguments/option.ts"
 
@@ -147,8 +147,22 @@ export const commands: ReadonlyArray<Command> = [
     examples: ["bezel plugin list"],
     load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).pluginList
   }),
-  notBuilt("plugin add", "installs a plugin"),
-  notBuilt("plugin remove", "removes a plugin"),
+  command({
+    name: "plugin add",
+    summary: "installs a plugin for this user, or a package of models; scripts of packages are not run",
+    arguments: ["NAME[@VERSION]|PATH|TARBALL"],
+    options: {},
+    examples: ["bezel plugin add bezel-plugin-jira@1.2.0", "bezel plugin add ./ticket.ts"],
+    load: async () => (await sharingAgentModule()).pluginAdd
+  }),
+  command({
+    name: "plugin remove",
+    summary: "removes a plugin that was added",
+    arguments: ["NAME|PATH"],
+    options: {},
+    examples: ["bezel plugin remove bezel-plugin-jira"],
+    load: async () => (await sharingAgentModule()).pluginRemove
+  }),
   command({
     name: "plugin doctor",
     summary: "checks the plugins, and says what to do about each fault",

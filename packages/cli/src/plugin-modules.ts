@@ -65,9 +65,8 @@ function inGeneration(url: string, parentURL: string | undefined): string {
   return next.href
 }
 
-/** The URL to import a plugin's file by, so that it and its own files are read anew. */
-export function nextGeneration(file: string): string {
-  const folder = pluginFolder(file)
+/** The URL to import a plugin's file by, so that it and its own files, those below `folder`, are read anew. */
+export function nextGeneration(file: string, folder: string = pluginFolder(file)): string {
   const generation = String(generations.size + 1)
   generations.set(generation, folder)
   // What was required and not imported has a cache of its own.

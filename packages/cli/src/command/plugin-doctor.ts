@@ -7,13 +7,17 @@ import { AppPaths, Trust } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import metadata from "../../package.json" with { type: "json" }
 import type { Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { exitCode } from "../exit.ts"
+import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
-import { isTrusted, type OutsidePlugin, outsidePlugins } from "../host/outside-plugins.ts"
+import { findOutsidePlugins, hostNames, isTrusted, type OutsidePlugin } from "../host/outside-plugins.ts"
 import { runProcess } from "../host/process.ts"
 import { oneLine } from "../run/text.ts"
+
+const programVersions: { readonly [name: string]: string } = metadata.dependencies
 
 interface DoctorOptions {
   readonly [key: string]: Option<unknown>
@@ -27,12 +31,6 @@ interface Finding {
   readonly state: "ok" | "warning" | "fault"
   readonly message: string
 }
-
-const hosts = ["session", "tui", "coordinator", "web"] as const
-
-/** The hosts that a plugin has a facet for. */
-const facetsOf = (plugin: object): ReadonlyArray<string> =>
-  hosts.filter((host) => typeof Reflect.get(plugin, host) === "function")
 
 const remedies: { readonly [phase in PluginStatus["phase"]]: string } = {
   load: 'mend its file, or take it out of the setting "plugins"',
@@ -50,24 +48,78 @@ const stateOf = (status: PluginStatus, outside: OutsidePlugin | undefined): Find
     const what = oneLine(status.error ?? "it failed without saying why", 400)
     return { plugin, state: "fault", message: `${what}; ${remedies[status.phase]}` }
   }
-  const facets = outside?.plugin === null || outside === undefined ? null : facetsOf(outside.plugin)
-  if (facets !== null && facets.length === 0) {
-    const message = `${from}: it has nothing for any host; Plugin.define takes one of ${hosts.join(", ")}`
+  if (outside !== undefined && outside.hosts.length === 0) {
+    const message = `${from}: it has nothing for any host; Plugin.define takes one of ${hostNames.join(", ")}`
     return { plugin, state: "warning", message }
   }
-  return { plugin, state: "ok", message: `${from}${version}${facets === null ? "" : `, for ${facets.join(" and ")}`}` }
+  const hosts = outside === undefined ? "" : `, for ${outside.hosts.join(" and ")}`
+  return { plugin, state: "ok", message: `${from}${version}${hosts}` }
+}
+
+/** What the terminal would load: its entry points are imported here, and not run. */
+const terminalFault = (outside: OutsidePlugin) =>
+  outside.error !== null || !outside.hosts.includes("tui")
+    ? Effect.succeed([])
+    : outside.facet("tui").pipe(Effect.match({
+      onSuccess: (): ReadonlyArray<Finding> => [],
+      onFailure: ({ message }): ReadonlyArray<Finding> => [
+        { plugin: outside.entry.id, state: "fault", message: `${oneLine(message, 400)}; ${remedies.load}` }
+      ]
+    }))
+
+/** Modules that are the program's own, whatever a package brings along. */
+const isProvided = (name: string): boolean => /^(effect|@bezel\/(core|tui))$/.test(name)
+
+const leadingNumber = (version: string): string | undefined => /\d+/.exec(version)?.[0]
+
+/** What a package says about the modules that it gets from the program. */
+const copies = (outside: OutsidePlugin, program: { readonly [name: string]: string }): ReadonlyArray<Finding> => {
+  const { package: from } = outside
+  if (from === null) return []
+  const plugin = outside.entry.id
+  const brought = Object.keys(from.dependencies).filter(isProvided).map((name): Finding => ({
+    plugin,
+    state: "warning",
+    message: `it brings a copy of ${name}, which is not used: the program's ${
+      program[name] ?? "own"
+    } is; its author should name ${name} in peerDependencies`
+  }))
+  const meant = Object.entries({ ...from.dependencies, ...from.peerDependencies }).flatMap(
+    ([name, range]): ReadonlyArray<Finding> => {
+      const [ours, theirs] = [program[name], leadingNumber(range)]
+      return !isProvided(name) || ours === undefined || theirs === undefined || leadingNumber(ours) === theirs
+        ? []
+        : [{
+          plugin,
+          state: "warning",
+          message: `it was written for ${name} ${range}, and this program has ${ours}; look for a newer version of it`
+        }]
+    }
+  )
+  return [...brought, ...meant]
 }
 
 export const pluginDoctor: Execute<DoctorOptions> = (options, _, environment) =>
   runProcess(
     Effect.gen(function*() {
-      const directory = options.dir ?? process.cwd()
+      const directory = options.dir ?? currentFolder()
       const place = yield* openLocation(directory)
       const trusted = yield* isTrusted(place.location.directory, options.trust)
-      const outside = yield* outsidePlugins(place.location.directory, place.settings, trusted)
+      const { duplicates, plugins: outside } = yield* findOutsidePlugins(
+        place.location.directory,
+        place.settings,
+        trusted
+      )
       const left = [...yield* place.tools.faults, ...yield* place.models.contributions.faults]
       const findings: ReadonlyArray<Finding> = [
         ...(yield* place.plugins).map((status) => stateOf(status, outside.find(({ entry }) => entry.id === status.id))),
+        ...(yield* Effect.forEach(outside, terminalFault)).flat(),
+        ...outside.flatMap((plugin) => copies(plugin, programVersions)),
+        ...duplicates.map(({ of, source }): Finding => ({
+          plugin: outside.find((plugin) => plugin.source === of)?.entry.id ?? "bezel",
+          state: "warning",
+          message: `${source} is the same plugin as ${of}, so it is loaded once; take one of them away`
+        })),
         ...left.map(({ message, plugin }): Finding => ({
           plugin: plugin ?? "bezel",
           state: "fault",

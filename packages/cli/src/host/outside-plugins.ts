@@ -2,37 +2,74 @@
  * Plugins from outside: packages and files that settings name, files in `plugins/` of the user's config folder, and files in
  * `.bezel/plugins/` of a project that is trusted.
  *
- * Each is imported with our own `effect` and `@bezel/*` (see `plugin-modules.ts`). One that
- * does not load takes part in the boot as a plugin whose loading fails, so that it is listed with its error and nothing else
- * changes. The same file reached twice is one plugin.
+ * A file's default export is what `Plugin.define` gives. A package may do the same, or have an entry point for each kind of
+ * host (`./session`, `./tui`, …), whose default export is the facet; then a host imports only its own. All are imported with
+ * our own `effect` and `@bezel/*` (see `plugin-modules.ts`). One that does not load takes part in the boot as a plugin whose
+ * loading fails, so that it is listed with its error and nothing else changes. The same one reached twice is one plugin.
  */
 import type { Facets, HostContexts, HostName, Plugin } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
 import type { ManifestEntry, PluginSource } from "@bezel/core/kernel"
-import { AppPaths, type SettingsReader, Trust } from "@bezel/core/settings"
+import { AppPaths, leadsOutOfProject, projectFolders, realPathWithin, type SettingsReader, Trust } from "@bezel/core/settings"
+import {
+  entryFile,
+  findPackage,
+  type InstalledPackage,
+  isProviderModule,
+  packageName,
+  readPackage
+} from "@bezel/plugins/packages"
 import { PluginsSetting } from "@bezel/plugins/settings"
 import * as Effect from "effect/Effect"
 import { readdir, realpath, stat } from "node:fs/promises"
-import { createRequire } from "node:module"
 import { basename, join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { nextGeneration, sharePluginModules } from "../plugin-modules.ts"
+import { tellIfSlow } from "./tell-if-slow.ts"
+
+/** The kinds of host, and with that the entry points that a package can have. */
+export const hostNames = ["session", "tui", "coordinator", "web"] as const
 
 /** One plugin that was found, loaded or not. */
 export interface OutsidePlugin {
   /** What the person wrote or the path that it was found under. */
   readonly source: string
+  /** Real path of its file or of its package's folder. */
+  readonly origin: string | null
   readonly entry: ManifestEntry
-  readonly plugin: Plugin | null
+  /** The hosts that it has something for. */
+  readonly hosts: ReadonlyArray<string>
+  /** The package that it is from, if it is from one. */
+  readonly package: InstalledPackage | null
   /** Why it could not be loaded. */
   readonly error: string | null
+  /** Its part for a host; a package's entry point is imported by this. */
+  readonly facet: <Host extends HostName>(host: Host) => Effect.Effect<Facets[Host], Error>
   /** From its file as that is now. */
   readonly reload: Effect.Effect<OutsidePlugin>
+}
+
+/** A plugin that was named again; it is loaded once. */
+export interface Duplicate {
+  readonly source: string
+  /** The source under which it is loaded. */
+  readonly of: string
 }
 
 interface Wanted {
   readonly source: string
   readonly options: JsonValue | undefined
+  readonly enabled: boolean
+  /** Real path of the project that it must lie in, if it was only found there. */
+  readonly root: string | null
+}
+
+/** What a source leads to: a file with a default export, or a package with an entry point for each host. */
+interface Found {
+  /** Real path; the same for two ways to one plugin. */
+  readonly origin: string
+  readonly file: string | null
+  readonly package: InstalledPackage | null
 }
 
 const loadLimit = "10 seconds"
@@ -50,99 +87,242 @@ async function filesIn(folder: string): Promise<ReadonlyArray<string>> {
     const kind = await stat(path).catch(() => null)
     if (kind?.isFile()) return isPluginFile(name) ? [path] : []
     if (!kind?.isDirectory()) return []
-    const index = (await readdir(path).catch(() => [])).find((file) => /^index\.(ts|mts|js|mjs)$/.test(file))
+    const index = await indexOf(path)
     return index === undefined ? [] : [join(path, index)]
   }))
   return found.flat()
 }
 
-/** The file behind a path or the name of a package, which is looked for in the user's plugin folder first. */
-function fileOf(source: string, folders: ReadonlyArray<string>): string {
-  if (source.startsWith("/")) return source
-  for (const folder of folders) {
-    try {
-      return createRequire(join(folder, "plugin.js")).resolve(source)
-    } catch {
-      // The next folder may have it.
-    }
+const indexOf = async (folder: string): Promise<string | undefined> =>
+  (await readdir(folder).catch(() => [])).find((file) => /^index\.(ts|mts|js|mjs)$/.test(file))
+
+/** What is behind a path or the name of a package, which is looked for in the user's plugin folder first. */
+async function find({ root, source }: Wanted, folders: ReadonlyArray<string>): Promise<Found> {
+  if (source.startsWith("/")) {
+    const path = root === null ? await realpath(source) : await realPathWithin(root, source)
+    if (path === null) throw new Error(leadsOutOfProject)
+    if (!(await stat(path)).isDirectory()) return { origin: path, file: path, package: null }
+    const own = readPackage(path)
+    if (own !== null) return inPackage(own, ".")
+    const index = await indexOf(path)
+    if (index === undefined) throw new Error("the folder has neither a package.json with a name nor an index file")
+    return { origin: join(path, index), file: join(path, index), package: null }
   }
-  throw new Error(`there is no package "${source}" in ${folders.join(" or ")}`)
+  const named = packageName(source)
+  const found = named === null ? null : findPackage(named[0], folders)
+  if (named === null || found === null) {
+    throw new Error(`there is no package "${source}" in ${folders.join(" or ")}; bezel plugin add ${source} installs it`)
+  }
+  return inPackage(found, named[1])
 }
+
+/** A package with an entry point for any host is that; else its default export counts. */
+function inPackage(found: InstalledPackage, path: string): Found {
+  if (path === "." && entryPoints(found).length > 0) return { origin: found.folder, file: null, package: found }
+  const file = entryFile(found, path)
+  if (file === null) {
+    throw new Error(
+      `the package has no entry point: its package.json exports none of ${
+        hostNames.map((host) => `"./${host}"`).join(", ")
+      } and no "${path}"`
+    )
+  }
+  return { origin: path === "." ? found.folder : file, file, package: found }
+}
+
+/** Hosts that the package's `exports` name. An export whose file is missing counts: importing it tells what is wrong. */
+const entryPoints = (found: InstalledPackage): ReadonlyArray<HostName> =>
+  hostNames.filter((host): host is HostName & typeof host => {
+    try {
+      return entryFile(found, `./${host}`) !== null
+    } catch {
+      return true
+    }
+  })
 
 const isPlugin = (value: unknown): value is Plugin =>
   typeof value === "object" && value !== null && "id" in value && typeof value.id === "string"
 
-const messageOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? ""
+const isFacets = (value: object): value is Facets =>
+  Object.values(value).every((facet) => facet === undefined || typeof facet === "function")
 
-async function importPlugin(file: string, again: boolean): Promise<Plugin> {
+const messageOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && error.code === "ENOENT" && "syscall" in error && error.syscall !== "open"
+    ? "the file does not exist"
+    : (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? ""
+
+async function importDefault(file: string, again: boolean, folder?: string): Promise<unknown> {
   sharePluginModules()
-  const module: { readonly default?: unknown } = await import(again ? nextGeneration(file) : pathToFileURL(file).href)
-  if (!isPlugin(module.default)) throw new Error("its default export is not what Plugin.define gives")
+  const module: { readonly default?: unknown } = await import(
+    again ? nextGeneration(file, folder) : pathToFileURL(file).href
+  )
   return module.default
 }
 
-const load = (wanted: Wanted, file: string, again = false): Effect.Effect<OutsidePlugin> =>
-  Effect.tryPromise({ try: () => importPlugin(file, again), catch: messageOf }).pipe(
-    Effect.timeoutOrElse({ duration: loadLimit, orElse: () => Effect.fail("loading it took longer than 10 seconds") }),
-    Effect.match({
-      onSuccess: (plugin): OutsidePlugin => ({
-        source: wanted.source,
-        plugin,
-        error: null,
-        reload: load(wanted, file, true),
-        entry: {
-          id: plugin.id,
-          ...(plugin.version === undefined ? {} : { version: plugin.version }),
-          ...(wanted.options === undefined ? {} : { options: wanted.options })
-        }
-      }),
-      onFailure: (error) => failedPlugin(wanted.source, error, load(wanted, file, true))
-    })
+const loading = <A>(run: () => Promise<A>): Effect.Effect<A, string> =>
+  Effect.tryPromise({ try: run, catch: messageOf }).pipe(
+    Effect.timeoutOrElse({ duration: loadLimit, orElse: () => Effect.fail("loading it took longer than 10 seconds") })
   )
 
-const failedPlugin = (source: string, error: string, reload?: Effect.Effect<OutsidePlugin>): OutsidePlugin => ({
+/** What a facet gives must be an Effect of ours: a plugin with a copy of its own in it gives something else. */
+const ours = (host: string, facet: Function) => (context: unknown): unknown => {
+  const made: unknown = Reflect.apply(facet, undefined, [context])
+  return Effect.isEffect(made) ? made : Effect.fail(
+    new Error(
+      `its ${host} facet did not give an Effect of the "effect" that this program runs with; it may have a copy of its own inside`
+    )
+  )
+}
+
+/** The one facet of a host, checked to be one. */
+function asFacet<Host extends HostName>(host: Host, value: unknown): Facets[Host] {
+  if (value !== undefined && typeof value !== "function") {
+    throw new Error(`its part for ${host} is not a function of the host's context`)
+  }
+  const facets: object = value === undefined ? {} : { [host]: ours(host, value) }
+  if (!isFacets(facets)) throw new Error(`its part for ${host} is not a facet`)
+  return facets[host]
+}
+
+const load = (wanted: Wanted, found: Found, again = false): Effect.Effect<OutsidePlugin> => {
+  const reload = Effect.suspend(() => load(wanted, found, true))
+  const common = (id: string, version: string | null) => ({
+    source: wanted.source,
+    origin: found.origin,
+    package: found.package,
+    error: null,
+    reload,
+    entry: {
+      id,
+      ...(found.package === null ? {} : { package: found.package.name }),
+      ...(version === null ? {} : { version }),
+      ...(wanted.options === undefined ? {} : { options: wanted.options })
+    }
+  })
+  const { file, package: inside } = found
+  if (file === null && inside !== null) {
+    // What the package is now: a reload may be there for its new version.
+    const now = readPackage(inside.folder) ?? inside
+    const hosts = entryPoints(now)
+    return Effect.succeed({
+      ...common(now.name, now.version),
+      hosts,
+      facet: (host) =>
+        loading(async () => {
+          const entry = entryFile(now, `./${host}`)
+          if (entry === null) return asFacet(host, undefined)
+          const value = await importDefault(entry, again, now.folder)
+          if (typeof value !== "function") throw new Error(`the default export of its "./${host}" is not a facet`)
+          return asFacet(host, value)
+        }).pipe(Effect.mapError((error) => new Error(`${wanted.source}: ${error}`)))
+    })
+  }
+  return loading(async () => {
+    const value = await importDefault(file ?? found.origin, again, inside?.folder)
+    if (!isPlugin(value)) throw new Error("its default export is not what Plugin.define gives")
+    return value
+  }).pipe(
+    Effect.match({
+      onSuccess: (plugin): OutsidePlugin => ({
+        ...common(plugin.id, plugin.version ?? inside?.version ?? null),
+        hosts: hostNames.filter((host) => typeof Reflect.get(plugin, host) === "function"),
+        facet: (host) =>
+          Effect.try({
+            try: () => asFacet(host, Reflect.get(plugin, host)),
+            catch: (error) => new Error(`${wanted.source}: ${messageOf(error)}`)
+          })
+      }),
+      onFailure: (error) => failedPlugin(wanted.source, error, found, reload)
+    })
+  )
+}
+
+const failedPlugin = (
+  source: string,
+  error: string,
+  found: Found | null,
+  reload?: Effect.Effect<OutsidePlugin>
+): OutsidePlugin => ({
   source,
-  plugin: null,
+  origin: found?.origin ?? null,
+  package: found?.package ?? null,
+  hosts: [],
   error: `${source}: ${error}`,
-  reload: reload ?? Effect.sync(() => failedPlugin(source, error)),
+  facet: () => Effect.fail(new Error(`${source}: ${error}`)),
+  reload: reload ?? Effect.sync(() => failedPlugin(source, error, found)),
   entry: { id: basename(source).replace(/[^A-Za-z0-9._-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "plugin" }
 })
 
-/** All plugins from outside for one location, in the order in which they stand behind the built-in ones. */
-export const outsidePlugins = Effect.fn("outsidePlugins")(
-  function*(directory: string, settings: SettingsReader, trusted: boolean) {
-    const paths = yield* AppPaths
-    const userFolder = join(paths.config, "plugins")
-    const named = settings.get(PluginsSetting).flatMap((item): ReadonlyArray<Wanted> =>
-      typeof item === "string"
-        ? [{ source: item, options: undefined }]
-        : item.enabled === false
-        ? []
-        : [{ source: item.source, options: item.options }]
-    )
-    const projectFolder = join(directory, ".bezel", "plugins")
-    const inFolders = yield* Effect.promise(() =>
-      Promise.all([filesIn(userFolder), trusted ? filesIn(projectFolder) : []])
-    )
-    const wanted = [...named, ...inFolders.flat().map((source): Wanted => ({ source, options: undefined }))]
-    const plugins: Array<OutsidePlugin> = []
-    const files = new Set<string>()
-    for (const item of wanted) {
-      const file = yield* Effect.tryPromise({
-        try: () => realpath(fileOf(item.source, [userFolder, directory])),
-        catch: (error) =>
-          error instanceof Error && "code" in error && error.code === "ENOENT"
-            ? "the file does not exist"
-            : messageOf(error)
-      }).pipe(Effect.match({ onSuccess: (path) => ({ path }), onFailure: (error) => ({ error }) }))
-      if ("error" in file) plugins.push(failedPlugin(item.source, file.error))
-      else if (!files.has(file.path)) {
-        files.add(file.path)
-        plugins.push(yield* load(item, file.path))
-      }
+/** What a package is good for; fails with a sentence if it is neither a plugin nor a provider of models. */
+export const inspectPackage = (
+  found: InstalledPackage
+): Effect.Effect<
+  { readonly type: "plugin"; readonly hosts: ReadonlyArray<string> } | { readonly type: "provider" },
+  string
+> =>
+  loading(async () => {
+    const hosts = entryPoints(found)
+    for (const host of hosts) entryFile(found, `./${host}`)
+    if (hosts.length > 0) return { type: "plugin", hosts }
+    const { file } = inPackage(found, ".")
+    sharePluginModules()
+    const module: { readonly default?: unknown } = await import(pathToFileURL(file ?? found.folder).href)
+    const value = module.default
+    if (isPlugin(value)) {
+      return { type: "plugin", hosts: hostNames.filter((host) => typeof Reflect.get(value, host) === "function") }
     }
-    return withUniqueIDs(plugins)
+    if (isProviderModule(module)) return { type: "provider" }
+    throw new Error("it is no plugin (no entry point for a host, and its default export is not what Plugin.define gives)")
+  })
+
+/** Where packages of this user are installed, in a `node_modules`, and files of this user are found. */
+export const userPluginFolder = (paths: { readonly config: string }): string => join(paths.config, "plugins")
+
+/** All plugins from outside for one location, in the order in which they stand behind the built-in ones. */
+export const outsidePlugins = (directory: string, settings: SettingsReader, trusted: boolean) =>
+  Effect.map(findOutsidePlugins(directory, settings, trusted), ({ plugins }) => plugins)
+
+/** The same, with what was named more than once. */
+export const findOutsidePlugins = Effect.fn("findOutsidePlugins")(
+  function*(directory: string, settings: SettingsReader, trusted: boolean) {
+    const userFolder = userPluginFolder(yield* AppPaths)
+    const named = settings.get(PluginsSetting).map((item): Wanted =>
+      typeof item === "string"
+        ? { source: item, options: undefined, enabled: true, root: null }
+        : { source: item.source, options: item.options, enabled: item.enabled !== false, root: null }
+    )
+    const projects = trusted ? yield* projectFolders(directory) : []
+    const inFolders = yield* Effect.promise(async () => {
+      const root = projects[0] === undefined ? null : await realpath(projects[0]).catch(() => directory)
+      const folders = [
+        { folder: userFolder, root: null },
+        ...projects.map((project) => ({ folder: join(project, ".bezel", "plugins"), root }))
+      ]
+      return Promise.all(folders.map(async ({ folder, root }) =>
+        (await filesIn(folder)).map((source): Wanted => ({ source, options: undefined, enabled: true, root }))
+      ))
+    })
+    const wanted = [...named, ...inFolders.flat()]
+    const plugins: Array<OutsidePlugin> = []
+    const duplicates: Array<Duplicate> = []
+    const seen = new Map<string, string>()
+    for (const item of wanted) {
+      const found = yield* loading(() => find(item, [userFolder, directory])).pipe(
+        Effect.match({ onSuccess: (value) => value, onFailure: (error) => ({ error }) })
+      )
+      if ("error" in found) {
+        if (item.enabled) plugins.push(failedPlugin(item.source, found.error, null))
+        continue
+      }
+      const before = seen.get(found.origin)
+      if (before !== undefined) {
+        duplicates.push({ source: item.source, of: before })
+        continue
+      }
+      seen.set(found.origin, item.source)
+      if (item.enabled) plugins.push(yield* tellIfSlow(`plugin ${item.source} to load`, load(item, found)))
+    }
+    return { plugins: withUniqueIDs(plugins), duplicates }
   }
 )
 
@@ -156,9 +336,13 @@ function withUniqueIDs(plugins: ReadonlyArray<OutsidePlugin>): ReadonlyArray<Out
       taken.set(id, plugin.source)
       return plugin
     }
-    const other = plugin.plugin === null
+    const other = plugin.error !== null
       ? plugin
-      : failedPlugin(plugin.source, `its id "${id}" is taken by ${before}`)
+      : failedPlugin(plugin.source, `its id "${id}" is taken by ${before}`, plugin.origin === null ? null : {
+        origin: plugin.origin,
+        file: null,
+        package: plugin.package
+      })
     return { ...other, entry: { id: `${other.entry.id}-${index + 1}` } }
   })
 }
@@ -180,16 +364,7 @@ export const outsideSources = <Host extends HostName>(
 ): ReadonlyArray<PluginSource<HostContexts[Host]>> =>
   plugins.map((outside) => ({
     entry: outside.entry,
-    load: facetOf(host, outside),
+    load: outside.facet(host),
     reload: Effect.flatMap(outside.reload, (again) =>
-      Effect.map(facetOf(host, again), (facet) => ({ entry: again.entry, facet })))
+      Effect.map(again.facet(host), (facet) => ({ entry: again.entry, facet })))
   }))
-
-const facetOf = <Host extends HostName>(
-  host: Host,
-  { error, plugin }: OutsidePlugin
-): Effect.Effect<Facets[Host], Error> => {
-  if (plugin === null) return Effect.fail(new Error(error ?? "it could not be loaded"))
-  const facets: Facets = plugin
-  return Effect.succeed(facets[host])
-}
