@@ -3,19 +3,23 @@
  * transactions. Synchronous; `store.ts` gives it an Effect face.
  *
  * A session's place in the order is a counter that moves when work happens in it, so the order does not depend on clocks.
+ *
+ * Nothing is in it that is nowhere else: each session's folder holds its record too (`record-file.ts`), and a catalogue that
+ * is missing or damaged is made anew from those, the damaged one set aside. The order is then that of the last change.
  */
 import * as Schema from "effect/Schema"
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
 import type { LocationRef } from "../location/index.ts"
-import { Database, ensureFormat, privateFolder, StorageError } from "../storage/index.ts"
+import { Database, ensureFormat, privateFolder, StorageError, storageError } from "../storage/index.ts"
 import type { Format } from "../storage/index.ts"
+import { RecordFiles } from "./record-file.ts"
 import { SessionRecord } from "./record.ts"
 
 /** "BzlC" */
 const format: Format = {
   applicationID: 0x427a6c43,
-  version: 1,
+  version: 2,
   schema: `
     CREATE TABLE sessions (
       id TEXT PRIMARY KEY, position INTEGER NOT NULL UNIQUE, directory TEXT NOT NULL, workspace TEXT, parent TEXT,
@@ -47,26 +51,166 @@ export interface CatalogueItem {
 
 const decodeRecord = Schema.decodeUnknownSync(Schema.fromJsonString(SessionRecord))
 
+const inodeOf = (path: string): number | null => fs.statSync(path, { throwIfNoEntry: false })?.ino ?? null
+
+const isEmpty = (path: string): boolean => (fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
+
+const isWhole = (database: Database): boolean => {
+  try {
+    return database.get("PRAGMA integrity_check(1)")?.integrity_check === "ok"
+  } catch (error) {
+    if (storageError(error, database.path).kind === "corrupt") return false
+    throw error
+  }
+}
+
 const search = (title: string): string => title.toLowerCase()
+
+const nextPosition = (database: Database): number =>
+  Number(database.get("SELECT coalesce(max(position), 0) + 1 AS next FROM sessions")?.next)
+
+const insertRow = (database: Database, record: SessionRecord): void => {
+  database.run(
+    "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+    record.id,
+    nextPosition(database),
+    record.location.directory,
+    record.location.workspaceID,
+    record.parentID,
+    record.archived ? 1 : 0,
+    search(record.title),
+    JSON.stringify(record)
+  )
+}
+
+const readable = (record: SessionRecord | StorageError): SessionRecord => {
+  if (record instanceof StorageError) throw record
+  return record
+}
+
+const columns = "id, position, record"
+
+/** What became of a catalogue that was not there, or was damaged. */
+export interface Rebuilt {
+  /** Number of sessions whose record was found in their folders. */
+  readonly sessions: number
+  /** Ids of sessions whose folders hold no record, so that they are not in the catalogue. */
+  readonly without: ReadonlyArray<string>
+  /** Where the damaged file is now; `null` when there was none. */
+  readonly setAside: string | null
+}
 
 export class Catalogue {
   readonly path: string
-  readonly #database: Database
+  readonly #files: RecordFiles | null
+  readonly #onRebuilt: (rebuilt: Rebuilt) => void
+  #database: Database | null = null
+  /** Of the file that is open: another one may have taken its place since. */
+  #inode: number | null = null
 
-  /** Opens `catalogue.db` in a directory, created when it is not there; `null` is a catalogue in memory. */
-  constructor(directory: string | null) {
-    if (directory === null) this.path = ":memory:"
-    else {
+  /**
+   * Opens `catalogue.db` in a directory; `null` is a catalogue in memory. One that is not there is made of the records in
+   * the sessions' folders, and so is one that is found damaged, now or later; that is told to `onRebuilt`.
+   */
+  constructor(directory: string | null, onRebuilt: (rebuilt: Rebuilt) => void = () => {}) {
+    this.#onRebuilt = onRebuilt
+    if (directory === null) {
+      this.path = ":memory:"
+      this.#files = null
+    } else {
       privateFolder(directory)
-      this.path = nodePath.join(fs.realpathSync(directory), "catalogue.db")
+      const folder = fs.realpathSync(directory)
+      this.path = nodePath.join(folder, "catalogue.db")
+      this.#files = new RecordFiles(folder)
     }
-    this.#database = new Database(this.path, { busyMilliseconds: 5_000 })
+    this.#use(() => {})
+  }
+
+  /** Every use of the file. One that turns out to be damaged is set aside, and the step runs again with a new one. */
+  #use<A>(step: (database: Database) => A): A {
     try {
-      ensureFormat(this.#database, format, { create: true })
+      return step(this.#opened())
     } catch (error) {
-      this.#database.close()
+      if (this.#files === null || storageError(error, this.path).kind !== "corrupt") throw error
+      this.close()
+      this.#database = this.#locked(() => this.#openWhole())
+      return step(this.#database)
+    }
+  }
+
+  /** A file that has been put in the place of the open one, or is gone, is opened anew. */
+  #opened(): Database {
+    if (this.#files !== null && this.#database !== null && inodeOf(this.path) !== this.#inode) this.close()
+    return this.#database ??= this.#files !== null && isEmpty(this.path)
+      ? this.#locked(() => this.#openOrMake(null))
+      : this.#open(null)
+  }
+
+  /** One process at a time makes a file or sets one aside, so that none does so with what another has just made. */
+  #locked<A>(step: () => A): A {
+    const lock = new Database(`${this.path}.lock`, { locking: true, busyMilliseconds: 10_000 })
+    try {
+      lock.exec("BEGIN EXCLUSIVE")
+      return step()
+    } finally {
+      lock.close()
+    }
+  }
+
+  #openWhole(): Database {
+    try {
+      const database = this.#openOrMake(null)
+      if (isWhole(database)) return database
+      database.close()
+    } catch (error) {
+      if (storageError(error, this.path).kind !== "corrupt") throw error
+    }
+    const aside = `${this.path}.damaged-${new Date().toISOString().replaceAll(":", "")}`
+    for (const part of ["-wal", "-shm", ""]) {
+      if (fs.existsSync(this.path + part)) fs.renameSync(this.path + part, aside + part)
+    }
+    return this.#openOrMake(aside)
+  }
+
+  #openOrMake(setAside: string | null): Database {
+    if (isEmpty(this.path)) {
+      // Of a file that somebody has removed: with another file they would be read as its damage.
+      for (const part of ["-wal", "-shm"]) fs.rmSync(this.path + part, { force: true })
+    }
+    return this.#open(setAside)
+  }
+
+  #open(setAside: string | null): Database {
+    const database = new Database(this.path, { busyMilliseconds: 5_000 })
+    try {
+      let rebuilt: Rebuilt | null = null
+      ensureFormat(database, format, {
+        create: true,
+        fill: (empty) => {
+          const { records, without } = this.#files?.all() ?? { records: [], without: [] }
+          for (const record of records) insertRow(empty, record)
+          rebuilt = { sessions: records.length, without, setAside }
+        },
+        migrate: (older) => this.#writeRecordFiles(older)
+      })
+      this.#inode = inodeOf(this.path)
+      if (rebuilt !== null) this.#onRebuilt(rebuilt)
+      return database
+    } catch (error) {
+      database.close()
       throw error
     }
+  }
+
+  /** Version 1 kept the records in the catalogue alone. */
+  #writeRecordFiles(database: Database): void {
+    database.transaction(() => {
+      for (const row of database.all(`SELECT ${columns} FROM sessions`)) {
+        const { record } = this.#decode(row)
+        if (!(record instanceof StorageError)) this.#files?.change(null, record, { sync: false })
+      }
+      database.exec(`PRAGMA user_version = ${format.version}`)
+    })
   }
 
   #decode(row: Record<string, unknown>): CatalogueItem {
@@ -75,41 +219,39 @@ export class Catalogue {
     try {
       return { id, position, record: decodeRecord(row.record) }
     } catch {
+      const record = this.#files?.read(id) ?? null
+      if (record !== null) return { id, position, record }
       const message =
         `${this.path}: the record of session ${id} cannot be read back; remove that session, or restore the file from a backup`
       return { id, position, record: new StorageError({ kind: "corrupt", message, path: this.path }) }
     }
   }
 
-  #read(row: Record<string, unknown>): SessionRecord {
-    const { record } = this.#decode(row)
-    if (record instanceof StorageError) throw record
-    return record
-  }
-
-  #next(): number {
-    return Number(this.#database.get("SELECT coalesce(max(position), 0) + 1 AS next FROM sessions")?.next)
+  /** A session's row; one that only the session's folder knows is put in. */
+  #row(database: Database, id: string): Record<string, unknown> | undefined {
+    const find = () => database.get(`SELECT ${columns} FROM sessions WHERE id = ?`, id)
+    const row = find()
+    if (row !== undefined) return row
+    const record = this.#files?.read(id) ?? null
+    if (record === null) return undefined
+    insertRow(database, record)
+    return find()
   }
 
   get(id: string): SessionRecord | null {
-    const row = this.#database.get("SELECT id, position, record FROM sessions WHERE id = ?", id)
-    return row === undefined ? null : this.#read(row)
+    const row = this.#use((database) => this.#row(database, id))
+    return row === undefined ? null : readable(this.#decode(row).record)
   }
 
   /** False when the id is taken. */
   insert(record: SessionRecord): boolean {
-    return this.#database.transaction(() =>
-      this.#database.run(
-        "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-        record.id,
-        this.#next(),
-        record.location.directory,
-        record.location.workspaceID,
-        record.parentID,
-        record.archived ? 1 : 0,
-        search(record.title),
-        JSON.stringify(record)
-      ) > 0
+    return this.#use((database) =>
+      database.transaction(() => {
+        if (this.#row(database, record.id) !== undefined) return false
+        insertRow(database, record)
+        this.#files?.create(record)
+        return true
+      })
     )
   }
 
@@ -119,30 +261,36 @@ export class Catalogue {
     options: { readonly active: boolean },
     change: (record: SessionRecord) => SessionRecord
   ): SessionRecord | null {
-    return this.#database.transaction(() => {
-      const row = this.#database.get("SELECT id, position, record FROM sessions WHERE id = ?", id)
-      if (row === undefined) return null
-      const changed = change(this.#read(row))
-      this.#database.run(
-        "UPDATE sessions SET position = ?, parent = ?, archived = ?, search = ?, record = ? WHERE id = ?",
-        options.active ? this.#next() : Number(row.position),
-        changed.parentID,
-        changed.archived ? 1 : 0,
-        search(changed.title),
-        JSON.stringify(changed),
-        id
-      )
-      return changed
-    })
+    const changed = this.#use((database) =>
+      database.transaction(() => {
+        const row = this.#row(database, id)
+        if (row === undefined) return null
+        const { position, record: before } = this.#decode(row)
+        if (before instanceof StorageError) return before
+        const after = change(before)
+        database.run(
+          "UPDATE sessions SET position = ?, parent = ?, archived = ?, search = ?, record = ? WHERE id = ?",
+          options.active ? nextPosition(database) : position,
+          after.parentID,
+          after.archived ? 1 : 0,
+          search(after.title),
+          JSON.stringify(after),
+          id
+        )
+        this.#files?.change(before, after, { sync: true })
+        return after
+      })
+    )
+    return changed === null ? null : readable(changed)
   }
 
   /** Also of a session whose record is damaged. */
   has(id: string): boolean {
-    return this.#database.get("SELECT 1 FROM sessions WHERE id = ?", id) !== undefined
+    return this.#use((database) => this.#row(database, id)) !== undefined
   }
 
   delete(id: string): boolean {
-    return this.#database.run("DELETE FROM sessions WHERE id = ?", id) > 0
+    return this.#use((database) => database.run("DELETE FROM sessions WHERE id = ?", id)) > 0
   }
 
   list(filter: CatalogueFilter): ReadonlyArray<CatalogueItem> {
@@ -163,15 +311,23 @@ export class Catalogue {
     if (filter.archived !== undefined) where("archived = ?", filter.archived ? 1 : 0)
     if (filter.before !== undefined) where("position < ?", filter.before)
     const condition = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`
-    return this.#database.all(
-      `SELECT id, position, record FROM sessions ${condition} ORDER BY position DESC LIMIT ?`,
-      ...values,
-      filter.limit
+    const rows = this.#use((database) =>
+      database.all(
+        `SELECT ${columns} FROM sessions ${condition} ORDER BY position DESC LIMIT ?`,
+        ...values,
+        filter.limit
+      )
     )
-      .map((row) => this.#decode(row))
+    return rows.map((row) => this.#decode(row))
   }
 
   close(): void {
-    this.#database.close()
+    const database = this.#database
+    this.#database = null
+    try {
+      database?.close()
+    } catch {
+      // A damaged file may not close in order; nothing more is wanted of it.
+    }
   }
 }

@@ -15,7 +15,7 @@ import { deriveContext, loadTranscript, mainConversation } from "../harness/inde
 import type { LocationRef } from "../location/index.ts"
 import { attemptOn, SessionStorage, StorageError } from "../storage/index.ts"
 import type { EntryRecord, HistoryItem, SessionFiles, SessionInUse, StorageReader } from "../storage/index.ts"
-import { Catalogue } from "./catalogue.ts"
+import { Catalogue, type Rebuilt } from "./catalogue.ts"
 import { batchOfExport, collectExport, decodeExport } from "./exported.ts"
 import type { InvalidExport, SessionExport } from "./exported.ts"
 import { InvalidCursor, SessionExists, UnknownMessage, UnknownSession } from "./record.ts"
@@ -271,11 +271,22 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
   }
 }
 
+const rebuiltMessage = (path: string, { sessions, setAside, without }: Rebuilt): string =>
+  `${path} was ${setAside === null ? "not there" : `damaged and is kept as ${setAside}`}; ` +
+  `it was made anew with the ${sessions} sessions whose folders hold their record` +
+  (without.length === 0 ? "" : `; ${without.length} folders do not: ${without.slice(0, 20).join(", ")}`)
+
 const openCatalogue = (directory: string | null) =>
-  Effect.acquireRelease(
-    attemptOn(directory ?? "memory", () => new Catalogue(directory)),
-    (catalogue) => Effect.sync(() => catalogue.close())
-  )
+  Effect.flatMap(Effect.context<never>(), (context) =>
+    Effect.acquireRelease(
+      attemptOn(directory ?? "memory", () =>
+        new Catalogue(directory, (rebuilt) => {
+          if (rebuilt.setAside === null && rebuilt.sessions + rebuilt.without.length === 0) return
+          const path = `${directory}/catalogue.db`
+          Effect.runForkWith(context)(Effect.logWarning(rebuiltMessage(path, rebuilt)))
+        })),
+      (catalogue) => Effect.sync(() => catalogue.close())
+    ))
 
 /** The records and read models of all sessions. */
 export class SessionStore extends Context.Service<SessionStore, SessionStoreShape>()("@bezel/core/SessionStore") {
