@@ -7,11 +7,9 @@ import {
   Connection,
   type ConnectionOptions,
   type ConnectionShape,
-  connectUnix,
   connectWebSocket,
   type EndpointOptions,
   type EndpointShape,
-  listenUnix,
   loopback,
   portTransport,
   type Transport
@@ -23,7 +21,7 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { MessageChannel } from "node:worker_threads"
-import { makeServiceHost } from "../../packages/core/src/testing/service.ts"
+import { makeServiceHost, unixSocketTo } from "../../packages/core/src/testing/service.ts"
 
 /** A way from a client to an endpoint. The matrix runs the same text over each. */
 export interface TransportUnderTest {
@@ -40,15 +38,7 @@ export const overLoopback: TransportUnderTest = {
 }
 
 /** A real socket file in a folder of its own. */
-export const overUnixSocket: TransportUnderTest = {
-  name: "a unix socket",
-  open: (endpoint) =>
-    Effect.gen(function*() {
-      const path = join(yield* temporaryFolder, "host.sock")
-      yield* Effect.orDie(listenUnix({ path, serve: (end) => endpoint.serve(end) }))
-      return connectUnix(path)
-    })
-}
+export const overUnixSocket: TransportUnderTest = { name: "a unix socket", open: unixSocketTo }
 
 /** A real server on a port of loopback, and the WebSocket of the runtime. */
 export const overWebSocket: TransportUnderTest = {

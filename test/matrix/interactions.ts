@@ -257,6 +257,29 @@ export const interactions = (transport: TransportUnderTest) => {
       yield* Fiber.interrupt(outcome)
     }))
 
+  it.effect("a client that never reads what it is asked is given up, and the requests go to others", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const received: Array<string> = []
+      const raw = yield* host.raw
+      yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => received.push(frame))))
+      const send = (id: number, tag: string, payload: object) =>
+        raw.send(JSON.stringify({ _tag: "Request", id, tag, payload, headers: [] }))
+      yield* send(1, "control", { type: "handles", interactions: [Question.id] })
+      yield* send(2, "control", { type: "select", session: "one" })
+      yield* send(3, "watch", { type: "interactions" })
+      yield* eventually(() => received.length === 2)
+      for (let round = 0; round < 600; round++) {
+        const asking = yield* Effect.forkChild(host.broker.request(Question, { question: "?" }, ask), {
+          startImmediately: true
+        })
+        yield* Fiber.interrupt(asking)
+      }
+      yield* raw.closed
+      expect(received.at(-1)).toContain(`"_tag":"Goodbye","code":"overloaded"`)
+      yield* eventually(() => Effect.runSync(host.endpoint.clients).length === 0)
+    }))
+
   it.effect("interrupting the one who asked settles nothing and closes the dialogs", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)

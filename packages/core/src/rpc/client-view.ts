@@ -45,6 +45,9 @@ interface Follow {
   readonly end: () => void
 }
 
+/** What a client may have been asked, or told to close, without reading it. */
+const interactionLimit = 1_024
+
 export class ClientView {
   private readonly directory: ServiceDirectoryShape
   private readonly limits: OutboxLimits
@@ -120,8 +123,10 @@ export class ClientView {
     })
   }
 
-  interaction(item: Item): void {
+  /** False for a client that takes none of them: what it is asked cannot be left out, so it cannot stay. */
+  interaction(item: Item): boolean {
     this.interactions.push(waiting(item))
+    return this.interactions.size <= interactionLimit
   }
 
   /** The instance that an address means for this client, or why there is none. */

@@ -226,6 +226,7 @@ class ClientConnection implements ConnectionShape {
       return Effect.void
     }
     this.held.delete(session)
+    for (const [id, entry] of this.beside) if (entry.session === session) this.beside.delete(id)
     return Effect.asVoid(this.link?.control({ type: "detach", session }) ?? Effect.void)
   }
 

@@ -27,7 +27,7 @@ import { serverProtocol } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import type { EncodedItem } from "./waiting.ts"
 import { decodeControl, decodeWatch, protocolVersion, ServiceGroup, toWireError } from "./wire.ts"
-import type { Control, Hello, PluginVersion, Watch, WireError } from "./wire.ts"
+import type { Control, Hello, Item, PluginVersion, Watch, WireError } from "./wire.ts"
 
 export interface EndpointOptions {
   /**
@@ -90,10 +90,19 @@ export class Endpoint extends Context.Service<Endpoint, EndpointShape>()("bezel/
           connection.run = (effect) => {
             run(effect)
           }
+          const ask = (item: Item) => {
+            if (connection.view.interaction(item)) return
+            connection.run(transport.dismiss(
+              new ServiceError({
+                code: "overloaded",
+                message: "This client does not read what it is asked; it is given up."
+              })
+            ))
+          }
           connection.seat = yield* broker.connect({
             id: connection.identity.id,
-            offer: (offer) => connection.view.interaction({ type: "offer", ...offer }),
-            close: (id, reason) => connection.view.interaction({ type: "close", id, reason })
+            offer: (offer) => ask({ type: "offer", ...offer }),
+            close: (id, reason) => ask({ type: "close", id, reason })
           })
           const handlers = yield* ServiceGroup.toHandlers({
             watch: (message) => connection.watch(message),

@@ -108,6 +108,11 @@ export class FacadeEntry {
     })
   }
 
+  /** The session that it is of, whichever one is shown. */
+  get session(): string | undefined {
+    return this.address.session
+  }
+
   /** Whether the service has states, so that holding the facade is a demand. */
   get hasStates(): boolean {
     return this.cells.size > 0

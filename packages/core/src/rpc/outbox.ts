@@ -36,6 +36,11 @@ export class Outbox {
     this.restart = restart
   }
 
+  /** How many wait. */
+  get size(): number {
+    return this.items.length
+  }
+
   push(item: Waiting): void {
     if (this.overflowed) return
     const last = this.items.at(-1)
