@@ -64,7 +64,9 @@ describe("plugins from outside", () => {
     const home = makeHome()
     withExample(home, "work/.bezel/plugins")
     expect((await home.run(["plugin", "list"])).stdout).not.toContain("example.ticket")
-    expect((await home.run(["plugin", "list", "--trust"])).stdout).toMatch(/^example\.ticket +1\.0\.0 +loaded +\/.*ticket\.ts$/m)
+    expect((await home.run(["plugin", "list", "--trust"])).stdout).toMatch(
+      /^example\.ticket +1\.0\.0 +loaded +\/.*ticket\.ts$/m
+    )
   })
 
   it("that fail take nothing else with them, and are listed with what is wrong", async () => {
@@ -156,7 +158,10 @@ describe("plugins from outside", () => {
       `import * as Effect from "effect/Effect"
       export default { id: "test.slow", session: () => Effect.andThen(Effect.sleep("1300 millis"), Effect.fail(new Error("late"))) }`
     )
-    home.write(".config/bezel/plugins/late.ts", `await new Promise((done) => setTimeout(done, 1200))\nexport default { id: "test.late" }`)
+    home.write(
+      ".config/bezel/plugins/late.ts",
+      `await new Promise((done) => setTimeout(done, 1200))\nexport default { id: "test.late" }`
+    )
     const { stderr } = await home.run(["run", "read a.txt"], { env: { BEZEL_SOURCE: "1" } })
     expect(stderr.split("\n").slice(0, 3)).toEqual([
       `bezel: Waiting for plugin ${home.folder}/.config/bezel/plugins/late.ts to load.`,

@@ -67,7 +67,7 @@ function follow(
   return steps.map((step) => step.text)
 }
 
-const silent: RunOutput = { session: () => {}, step: () => {}, notice: () => {}, result: () => {} }
+const silent: RunOutput = { session: () => {}, step: () => {}, notice: () => {}, warning: () => {}, result: () => {} }
 
 describe("the text of an answer is given exactly once", () => {
   it("from the operations that append to the live message", () => {

@@ -1,7 +1,7 @@
 import { FacetClosed, HostFailed, Kernel } from "@bezel/core/kernel"
 import type { Facet, FacetScope, KernelOptions, ManifestEntry, PluginFailure } from "@bezel/core/kernel"
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
 interface Context extends FacetScope<string> {
@@ -222,6 +222,25 @@ describe("Kernel", () => {
         "Plugin a failed in the test host during bind: nobody provides x",
         "Plugin b failed in the test host during bind: nobody provides y"
       ])
+    }))
+
+  it.effect("says after a second which plugin it waits for, once", () =>
+    Effect.gen(function*() {
+      const host = makeHost()
+      const told: Array<unknown> = []
+      const booting = yield* Effect.forkScoped(
+        host.boot({ slow: { facet: () => Effect.sleep("5 seconds") }, good: { facet: () => Effect.void } }).pipe(
+          Effect.provide(Logger.layer([Logger.make(({ message }) => told.push(message))]))
+        )
+      )
+      yield* TestClock.adjust("999 millis")
+      expect(told).toEqual([])
+      yield* TestClock.adjust("1 millis")
+      const line = "Waiting for plugin slow (setup in the test host, at most 10 s)."
+      expect(told.flat()).toEqual([line])
+      yield* TestClock.adjust("5 seconds")
+      yield* Fiber.join(booting)
+      expect(told.flat()).toEqual([line])
     }))
 
   it.effect("names a plugin whose setup never settles after its time, and goes on without it", () =>

@@ -14,6 +14,8 @@ export interface GlobalOptions {
   readonly environment: Environment
   /** Every project counts as trusted, for this run. */
   readonly trust: boolean
+  /** Is told what is written to the log as a warning or worse. */
+  readonly onWarning?: ((message: string) => void) | undefined
 }
 
 /** Folders, trust and settings. */
@@ -39,6 +41,9 @@ export const sessionsLayer = ({ environment }: GlobalOptions) =>
 
 /** All of it, with the log. */
 export const globalLayer = (options: GlobalOptions) =>
-  Layer.mergeAll(sessionsLayer(options), logLayer({ verbose: options.environment.verbose })).pipe(
+  Layer.mergeAll(
+    sessionsLayer(options),
+    logLayer({ verbose: options.environment.verbose, onWarning: options.onWarning })
+  ).pipe(
     Layer.provideMerge(settingsLayer(options))
   )

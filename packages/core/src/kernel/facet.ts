@@ -49,6 +49,9 @@ export interface FacetScope<Item> {
   readonly own: <A, E, R>(resource: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
 }
 
+/** How long a plugin may take before others are told that it is waited for. */
+const patience = Duration.seconds(1)
+
 /** Time limit of each phase. */
 export type Limits = ReadonlyMap<PluginPhase, Duration.Duration>
 
@@ -121,6 +124,19 @@ export const makeFacet = <Item>(options: {
     )
   )
 
+  /** How the work ended, if it did within its limit. What takes a while is told, so that nobody wonders what is waited for. */
+  const waitFor = <A>(fiber: Fiber.Fiber<A, unknown>, phase: PluginPhase) =>
+    Effect.gen(function*() {
+      const limit = limitOf(phase)
+      const first = Duration.min(limit, patience)
+      const soon = yield* Effect.timeoutOption(Fiber.await(fiber), first)
+      if (Option.isSome(soon) || Duration.isLessThanOrEqualTo(limit, first)) return soon
+      yield* Effect.logWarning(
+        `Waiting for plugin ${entry.id} (${phase} in the ${host} host, at most ${seconds(phase)}).`
+      )
+      return yield* Effect.timeoutOption(Fiber.await(fiber), Duration.subtract(limit, first))
+    })
+
   // Detached, so that code which does not let itself be interrupted holds up neither the boot nor the closing of the others.
   const run = <A>(phase: PluginPhase, work: Effect.Effect<A, unknown, Scope.Scope>) =>
     Effect.gen(function*() {
@@ -132,8 +148,7 @@ export const makeFacet = <Item>(options: {
       )
       running.add(fiber)
       fiber.addObserver(() => running.delete(fiber))
-      const settled = yield* Fiber.await(fiber).pipe(
-        Effect.timeoutOption(limitOf(phase)),
+      const settled = yield* waitFor(fiber, phase).pipe(
         Effect.onInterrupt(() => Effect.forkDetach(Fiber.interrupt(fiber)))
       )
       if (Option.isNone(settled)) {
