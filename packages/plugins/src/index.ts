@@ -12,10 +12,12 @@ import type { AgentsOptions } from "./agents/contract.ts"
 import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
 import type { PermissionOptions } from "./permissions/contract.ts"
+import type { ProvidersPluginOptions } from "./providers/contract.ts"
 import type { ToolsOptions } from "./tools/contract.ts"
 
 /** Options of built-in plugins, as a manifest gives them. */
 export interface BuiltinOptions {
+  readonly providers?: ProvidersPluginOptions
   readonly tools?: ToolsOptions
   readonly context?: ContextOptions
   readonly permissions?: PermissionOptions
@@ -23,7 +25,18 @@ export interface BuiltinOptions {
   readonly agents?: AgentsOptions
 }
 
-type Feature = "providers" | "tools" | "question" | "subagent" | "context" | "limits" | "permissions" | "agents" | "compaction" | "chat"
+type Feature =
+  | "providers"
+  | "tools"
+  | "question"
+  | "subagent"
+  | "context"
+  | "limits"
+  | "permissions"
+  | "agents"
+  | "compaction"
+  | "sessionDirectory"
+  | "chat"
 
 const order: ReadonlyArray<Feature> = [
   "providers",
@@ -35,6 +48,7 @@ const order: ReadonlyArray<Feature> = [
   "agents",
   "subagent",
   "compaction",
+  "sessionDirectory",
   "chat"
 ]
 
@@ -44,7 +58,8 @@ export const builtinEntries = (version: string, options: BuiltinOptions = {}): R
 
 const entryOf = (feature: Feature, version: string, options: { readonly [F in Feature]?: object }): ManifestEntry => {
   const given = options[feature]
-  return { id: `bezel.${feature}`, version, required: true, ...(given === undefined ? {} : { options: { ...given } }) }
+  const name = feature === "sessionDirectory" ? "session-directory" : feature
+  return { id: `bezel.${name}`, version, required: true, ...(given === undefined ? {} : { options: { ...given } }) }
 }
 
 /** Entries with the loaders of their facets; a plugin without a facet for a host is `absent` there. */
@@ -61,6 +76,10 @@ const sources = <Host extends HostName>(
 /** For a session host: `SessionPlugins` takes them as they are. */
 export const builtinSessionPlugins = (version: string, options: BuiltinOptions = {}) =>
   sources<"session">(version, options, () => import("./session.ts"))
+
+/** For a coordinator. */
+export const builtinCoordinatorPlugins = (version: string, options: BuiltinOptions = {}) =>
+  sources<"coordinator">(version, options, () => import("./coordinator.ts"))
 
 /** For a terminal host. */
 export const builtinTerminalPlugins = (version: string, options: BuiltinOptions = {}) =>

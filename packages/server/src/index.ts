@@ -1,1 +1,3 @@
+export type { ConnectOptions } from "./connect.ts"
+export * from "./inline.ts"
 export * from "./placement.ts"

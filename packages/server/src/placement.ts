@@ -7,24 +7,14 @@
 import { type LocationError, LocationMap, PluginKernel, SessionHost } from "@bezel/core/host"
 import type { PluginStatus } from "@bezel/core/kernel"
 import type { LocationRef } from "@bezel/core/location"
-import { Connection, type ConnectionShape, Endpoint, loopback } from "@bezel/core/rpc"
-import { ServiceError } from "@bezel/core/service"
+import { type ConnectionShape, Endpoint, loopback } from "@bezel/core/rpc"
+import type { ServiceError } from "@bezel/core/service"
 import type { SessionApi } from "@bezel/core/session"
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
-
-export interface ConnectOptions {
-  /** What this client is, for people: `terminal`. */
-  readonly label: string
-  /** Attaches to this session before the connection is handed out. */
-  readonly sessionID?: string
-  /** How long to wait for the host; default 10 seconds. */
-  readonly timeLimit?: Duration.Input
-}
+import { type ConnectOptions, connectTo } from "./connect.ts"
 
 /** The session host of one location, for as long as it is held. */
 export interface PlacedHost {
@@ -44,22 +34,6 @@ export interface PlacementShape {
   ) => Effect.Effect<PlacedHost, LocationError, Scope.Scope>
 }
 
-const connect = (endpoint: Context.Service.Shape<typeof Endpoint>) => (options: ConnectOptions) =>
-  Effect.gen(function*() {
-    const connection = yield* Connection.make({ connect: loopback(endpoint), label: options.label })
-    yield* connection.state.changes.pipe(
-      Stream.filter(({ status }) => status === "connected"),
-      Stream.runHead,
-      Effect.timeoutOrElse({
-        duration: options.timeLimit ?? "10 seconds",
-        orElse: () =>
-          Effect.fail(new ServiceError({ code: "timeout", message: "The session host did not answer in time." }))
-      })
-    )
-    if (options.sessionID !== undefined) yield* connection.select(options.sessionID)
-    return connection
-  })
-
 const makeInline = Effect.gen(function*() {
   const locations = yield* LocationMap
   return Placement.of({
@@ -70,7 +44,7 @@ const makeInline = Effect.gen(function*() {
           location,
           session,
           plugins: Context.get(services, PluginKernel).plugins,
-          connect: connect(Context.get(services, Endpoint))
+          connect: (options) => connectTo(loopback(Context.get(services, Endpoint)), options)
         }
       })
   })

@@ -1,0 +1,74 @@
+/** The sessions of a place in the terminal: `/sessions` shows another one, `/new` begins one. It knows of no coordinator. */
+import type { TuiContext } from "@bezel/tui"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { type PickerEntry, SessionPicker } from "./contract.ts"
+
+const minute = 60_000
+
+/** How long ago, in the largest unit that fits. */
+export const ago = (millis: number): string => {
+  if (millis < minute) return "just now"
+  if (millis < 60 * minute) return `${Math.floor(millis / minute)} min ago`
+  if (millis < 24 * 60 * minute) return `${Math.floor(millis / (60 * minute))} h ago`
+  return `${Math.floor(millis / (24 * 60 * minute))} d ago`
+}
+
+const labelOf = ({ sessionID, title }: PickerEntry): string =>
+  title.trim() === "" ? `untitled, ${sessionID}` : title.replace(/\s+/g, " ")
+
+const descriptionOf = (entry: PickerEntry, current: string | null, now: number): string =>
+  [
+    ...(entry.sessionID === current ? ["this one"] : []),
+    ...(entry.status === "active" || entry.status === "failed" ? [entry.status] : []),
+    ago(now - entry.updatedAt)
+  ].join(", ")
+
+/** The terminal facet. */
+export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext) {
+  const opened = yield* Effect.cached(ctx.use(SessionPicker))
+
+  yield* ctx.commands.register("session.choose", {
+    slash: "sessions",
+    description: "Show another session of this folder",
+    run: () =>
+      Effect.gen(function*() {
+        const picker = yield* opened
+        yield* picker.ready
+        // A list that cannot be renewed is still a list.
+        yield* Effect.ignore(picker.refresh())
+        const known = picker.state.value
+        if (known === undefined || known.sessions.length === 0) {
+          return yield* ctx.ui.notify(
+            known?.upstream === "none"
+              ? "Other sessions are not known here: this host has no coordinator."
+              : "There are no sessions here yet.",
+            "warning"
+          )
+        }
+        const current = (yield* ctx.session.current)?.sessionID ?? null
+        const now = yield* Clock.currentTimeMillis
+        const sessionID = yield* ctx.ui.select({
+          title: known.upstream === "connected" ? "Sessions" : "Sessions, as they were before the coordinator went away",
+          options: known.sessions.map((entry) => ({
+            value: entry.sessionID,
+            label: labelOf(entry),
+            description: descriptionOf(entry, current, now)
+          }))
+        })
+        if (sessionID !== null && sessionID !== current) yield* ctx.session.select(sessionID)
+      })
+  })
+
+  yield* ctx.commands.register("session.new", {
+    slash: "new",
+    argument: "[TITLE]",
+    description: "Begin a new session",
+    run: (title) =>
+      Effect.gen(function*() {
+        const picker = yield* opened
+        const { sessionID } = yield* picker.create(title === "" ? {} : { title })
+        yield* ctx.session.select(sessionID)
+      })
+  })
+})
