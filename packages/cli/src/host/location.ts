@@ -7,7 +7,7 @@ import { Location, resolveLocation } from "@bezel/core/location"
 import { ProviderRegistry } from "@bezel/core/model"
 import { InteractionBroker, ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime, SessionStore } from "@bezel/core/session"
-import { type AppPaths, Settings, type Trust } from "@bezel/core/settings"
+import { AppPaths, Settings, type Trust } from "@bezel/core/settings"
 import { ToolRegistry } from "@bezel/core/tool"
 import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
@@ -15,7 +15,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { globalLayer, type GlobalOptions } from "./global.ts"
-import { isTrusted, outsidePlugins, outsideSources } from "./outside-plugins.ts"
+import { isTrusted, outsidePlugins, outsideSources, userPluginFolder } from "./outside-plugins.ts"
 
 export interface LocationOptions extends GlobalOptions {
   /** For the built-in plugins. */
@@ -28,6 +28,7 @@ const sessionPluginsLayer = (options: LocationOptions) =>
     SessionPlugins,
     Effect.gen(function*() {
       const services = yield* Effect.context<AppPaths | Trust>()
+      const packageFolder = userPluginFolder(Context.get(services, AppPaths))
       return SessionPlugins.of({
         forLocation: Effect.fnUntraced(function*(location, settings) {
           const trusted = yield* Effect.provide(isTrusted(location.directory, options.trust), services)
@@ -35,6 +36,7 @@ const sessionPluginsLayer = (options: LocationOptions) =>
           return [
             ...builtinSessionPlugins(options.environment.version, {
               ...options.plugins,
+              providers: { packageFolder, ...options.plugins.providers },
               agents: { ...options.plugins.agents, trusted }
             }),
             ...outsideSources("session", outside)

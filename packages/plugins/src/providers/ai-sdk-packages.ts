@@ -1,5 +1,5 @@
 /**
- * The provider packages that ship with us, and how a provider of settings becomes models.
+ * The provider packages that ship with us and those that a person has installed, and how a provider of settings becomes models.
  *
  * A package is imported at the first request to one of its models: whoever uses another provider does not pay for it.
  */
@@ -7,6 +7,8 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provid
 import { type Model, ModelError, type ModelInfo } from "@bezel/core/model"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { pathToFileURL } from "node:url"
+import { entryFile, findPackage, type InstalledPackage, providerFactory } from "../packages/index.ts"
 import { makeProviderFetch, type ProviderFetch } from "./ai-sdk-fetch.ts"
 import { chatCompletionsGuard, messagesGuard } from "./ai-sdk-guard.ts"
 import { aiSdkModel, type AiSdkModelOptions } from "./ai-sdk.ts"
@@ -22,6 +24,8 @@ export interface Connection {
   readonly baseURL: string | null
   readonly apiKey: Redacted.Redacted | null
   readonly headers: { readonly [name: string]: Redacted.Redacted }
+  /** Where packages that do not ship with us are looked for; `null`: nowhere. */
+  readonly packageFolder?: string | null
   /** For tests; default: ours, which reads failures in bounds. */
   readonly fetch?: ProviderFetch
 }
@@ -29,13 +33,18 @@ export interface Connection {
 /** Why a connection cannot be used, or `null`. */
 export const connectionProblem = (connection: Connection): string | null => {
   if (connection.package !== openAICompatiblePackage && connection.package !== anthropicPackage) {
-    return `the package ${connection.package} of the provider ${connection.id} is not one that ships with bezel (${openAICompatiblePackage}, ${anthropicPackage}), and others cannot be used yet`
+    return installed(connection) === null
+      ? `the package ${connection.package} of the provider ${connection.id} is not installed, and does not ship with bezel; bezel plugin add ${connection.package} installs it`
+      : null
   }
   if (connection.package === openAICompatiblePackage && connection.baseURL === null) {
     return `the provider ${connection.id} has no address: set providers.${connection.id}.options.baseURL`
   }
   return null
 }
+
+const installed = ({ package: name, packageFolder }: Connection): InstalledPackage | null =>
+  packageFolder === undefined || packageFolder === null ? null : findPackage(name, [packageFolder])
 
 /** A model at a connection. It connects to nothing before it is asked. */
 export const openModel = (connection: Connection, info: ModelInfo): Effect.Effect<Model, ModelError> => {
@@ -58,11 +67,12 @@ export const openModel = (connection: Connection, info: ModelInfo): Effect.Effec
       ...Object.values(connection.headers).map(Redacted.value)
     ]
   }
-  return Effect.succeed(
-    aiSdkModel(
-      connection.package === anthropicPackage ? anthropic(connection, common) : openAICompatible(connection, common)
-    )
-  )
+  const options = connection.package === anthropicPackage
+    ? anthropic(connection, common)
+    : connection.package === openAICompatiblePackage
+    ? openAICompatible(connection, common)
+    : fromOutside(connection, common)
+  return Effect.succeed(aiSdkModel(options))
 }
 
 type Common = Pick<AiSdkModelOptions, "info" | "providerName" | "secrets">
@@ -105,6 +115,63 @@ const anthropic = (connection: Connection, common: Common): AiSdkModelOptions =>
     return provider.languageModel(common.info.model)
   }
 })
+
+const isModel = (value: unknown): value is LanguageModelV4 =>
+  typeof value === "object" && value !== null && "doStream" in value && typeof value.doStream === "function"
+
+/** A package that cannot be used is not asked again: only a person can mend it. */
+const unusable = ({ package: name }: Connection, what: string): ModelError =>
+  new ModelError({
+    kind: "unknown_model",
+    message: `The package ${name} cannot be used: ${what}`,
+    retryable: false,
+    retryAfterMs: null
+  })
+
+const importModule = async (connection: Connection): Promise<object> => {
+  try {
+    const found = installed(connection)
+    const file = found === null ? null : entryFile(found, ".")
+    if (file === null) throw new Error("it has no main file")
+    return await import(pathToFileURL(file).href)
+  } catch (error) {
+    throw unusable(connection, (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "")
+  }
+}
+
+/** A package that a person has installed. What is not set is left out, so that the package takes its own. */
+const fromOutside = (connection: Connection, common: Common): AiSdkModelOptions => ({
+  ...common,
+  load: async (): Promise<LanguageModelV4> => {
+    const create = providerFactory(await importModule(connection))
+    if (create === null) throw unusable(connection, "it is no AI SDK provider, for it exports no create…")
+    const provider = create({
+      name: connection.id,
+      ...(connection.baseURL === null ? {} : { baseURL: connection.baseURL }),
+      ...(connection.apiKey === null ? {} : { apiKey: Redacted.value(connection.apiKey) }),
+      headers: plainHeaders(connection),
+      fetch: connection.fetch ?? makeProviderFetch()
+    })
+    const model = languageModel(provider, common.info.model)
+    if (!isModel(model)) throw unusable(connection, `it has no language model ${common.info.model}`)
+    const version: string = model.specificationVersion
+    if (version !== "v4") {
+      throw unusable(
+        connection,
+        `it is for version ${version} of the AI SDK's interface, and v4 is needed; add a newer version of it`
+      )
+    }
+    return model
+  }
+})
+
+/** Providers are functions with methods; the method is the newer way. */
+const languageModel = (provider: unknown, id: string): unknown => {
+  if ((typeof provider !== "object" && typeof provider !== "function") || provider === null) return null
+  const method: unknown = Reflect.get(provider, "languageModel")
+  if (typeof method === "function") return Reflect.apply(method, provider, [id])
+  return typeof provider === "function" ? Reflect.apply(provider, undefined, [id]) : null
+}
 
 const cacheMark = { anthropic: { cacheControl: { type: "ephemeral" } } }
 

@@ -122,14 +122,15 @@ const toInfo = (provider: string, model: string, known: ModelOptions): ModelInfo
     }
 })
 
-const toProvider = (base: Base, own: ProviderOptions | undefined): Provider => {
+const toProvider = (base: Base, own: ProviderOptions | undefined, packageFolder: string | null): Provider => {
   const connection: Connection = {
     id: base.id,
     name: base.name,
     package: base.package,
     baseURL: base.baseURL ?? base.publicURL,
     apiKey: base.apiKey,
-    headers: own?.options?.headers ?? {}
+    headers: own?.options?.headers ?? {},
+    packageFolder
   }
   const problem = connectionProblem(connection) ?? keyProblem(base, own)
   return {
@@ -160,10 +161,11 @@ const keyProblem = (base: Base, own: ProviderOptions | undefined): string | null
     ? null
     : `no key is set: set ${base.keyVariable}, or providers.${base.id}.options.apiKey in bezel.jsonc`
 
-/** All providers but `bezel`, the built-in ones first. */
+/** All providers but `bezel`, the built-in ones first. Packages of others are looked for in `packageFolder`. */
 export const makeProviders = (
   environment: ProviderEnvironment,
-  settings: { readonly [id: string]: ProviderOptions }
+  settings: { readonly [id: string]: ProviderOptions },
+  packageFolder: string | null = null
 ): ReadonlyArray<Provider> => {
   const bases = builtIn(environment)
   const own = (id: string): ProviderOptions | undefined => Object.hasOwn(settings, id) ? settings[id] : undefined
@@ -171,6 +173,6 @@ export const makeProviders = (
   return [...names].map((id) => {
     const base = bases.find((one) => one.id === id) ?? added(id)
     const changes = own(id)
-    return toProvider(changes === undefined ? base : withSettings(base, changes), changes)
+    return toProvider(changes === undefined ? base : withSettings(base, changes), changes, packageFolder)
   })
 }

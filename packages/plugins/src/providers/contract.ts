@@ -80,3 +80,10 @@ export const ProvidersSetting: SettingsKey<{ readonly [id: string]: ProviderOpti
   untrusted: "drop",
   description: "Model providers by id: which package speaks to them, where they are, and what models they have."
 })
+
+/** What a host says to this plugin. */
+export const ProvidersPluginOptions = Schema.Struct({
+  /** Where provider packages are installed, in its `node_modules`; without it, only those that ship with us are there. */
+  packageFolder: Schema.optionalKey(Schema.String)
+})
+export type ProvidersPluginOptions = typeof ProvidersPluginOptions.Type

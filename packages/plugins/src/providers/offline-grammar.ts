@@ -1,7 +1,7 @@
 /**
  * The commands of `bezel/offline`: what a prompt says, as calls of tools.
  *
- * `read FILE`, `list [DIR]`, `search REGEX [in GLOB]`, `run COMMAND`, `write FILE: TEXT`, `edit FILE: OLD => NEW`,
+ * `read FILE`, `list [DIR]`, `search REGEX [in PATH or GLOB]`, `run COMMAND`, `write FILE: TEXT`, `edit FILE: OLD => NEW`,
  * `ask QUESTION? A | B | C`, `task DESCRIPTION: PROMPT`; several joined by ` then `, which counts only where another command
  * follows it. A name or an expression may stand in quotes of any kind. Anything else is no command.
  */
@@ -33,7 +33,9 @@ const parsers: { readonly [verb: string]: (rest: string, written: string) => Off
     const found = /^("[^"]+"|'[^']+'|`[^`]+`|[\s\S]+?)(?:\s+in\s+(\S+|"[^"]+"|'[^']+'|`[^`]+`))?$/.exec(rest)
     const pattern = unquote(found?.[1] ?? "")
     if (pattern === "") return null
-    return call(written, "search", found?.[2] === undefined ? { pattern } : { pattern, glob: unquote(found[2]) })
+    if (found?.[2] === undefined) return call(written, "search", { pattern })
+    const where = unquote(found[2])
+    return call(written, "search", /[*?[{]/.test(where) ? { pattern, glob: where } : { pattern, path: where })
   },
   run: (rest, written) => rest === "" ? null : call(written, "bash", { command: rest }),
   write: (rest, written) => {
@@ -84,7 +86,7 @@ export const parseCommands = (prompt: string): ReadonlyArray<OfflineCommand> | n
 export const grammarHelp = [
   "read FILE",
   "list [DIR]",
-  "search REGEX [in GLOB]",
+  "search REGEX [in PATH or GLOB]",
   "run COMMAND",
   "write FILE: TEXT",
   "edit FILE: OLD => NEW",

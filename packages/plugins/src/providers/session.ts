@@ -10,8 +10,9 @@ import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import { makeProviders, type ProviderEnvironment } from "./catalog.ts"
-import { ModelSetting, ProvidersSetting } from "./contract.ts"
+import { ModelSetting, ProvidersPluginOptions, ProvidersSetting } from "./contract.ts"
 import { offlineProvider } from "./offline.ts"
 
 /** A variable that is set but empty counts as not set: that is how shells unset for one command. */
@@ -32,9 +33,12 @@ export const readEnvironment: Effect.Effect<ProviderEnvironment, Config.ConfigEr
 })
 
 /** The facet for session hosts. */
-export const session = Effect.fn("providers/session")(function*(ctx: Pick<SessionContext, "provider" | "settings">) {
+export const session = Effect.fn("providers/session")(function*(
+  ctx: Pick<SessionContext, "provider" | "settings"> & Partial<Pick<SessionContext, "options">>
+) {
   const environment = yield* readEnvironment
-  const providers = makeProviders(environment, ctx.settings.get(ProvidersSetting))
+  const options = yield* Schema.decodeUnknownEffect(ProvidersPluginOptions)(ctx.options ?? {})
+  const providers = makeProviders(environment, ctx.settings.get(ProvidersSetting), options.packageFolder ?? null)
   const ready = providers.filter((provider) => provider.availability.ready).map((provider) => provider.id)
   const chosen = ctx.settings.get(ModelSetting)
   const ref = chosen === null ? null : parseModelRef(chosen)
