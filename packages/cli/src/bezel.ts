@@ -26,10 +26,24 @@ function compileCacheFolder(): string {
   }
 }
 
+/** The plugin that an error came from, if plugins were loaded (`host/plugin-faults.ts` says how that is known). */
+function pluginOf(error: unknown): string | null {
+  const find: unknown = Reflect.get(globalThis, Symbol.for("bezel.plugin-of"))
+  const found: unknown = typeof find === "function" ? Reflect.apply(find, undefined, [error]) : null
+  return typeof found === "string" ? found : null
+}
+
+const firstLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? ""
+
 /** One line for a person; with `--verbose` the stack as well. An uncaught error of minified code would print its source. */
 function report(error: unknown): void {
-  const text = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`bezel: ${text.split("\n", 1)[0]} (this is a fault of Bezel; please report it)\n`)
+  const plugin = pluginOf(error)
+  process.stderr.write(
+    plugin === null
+      ? `bezel: ${firstLine(error)} (this is a fault of Bezel; please report it)\n`
+      : `bezel: the plugin ${plugin} threw an error outside of all calls, which ends the process: ${firstLine(error)}\n`
+  )
   if (argv.includes("--verbose") && error instanceof Error) process.stderr.write(`${error.stack}\n`)
 }
 
@@ -51,7 +65,13 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
     report(error)
     process.exit(1)
   }
-  process.on("uncaughtException", crash).on("unhandledRejection", crash)
+  // A promise that was let go leaves everything else as it was; a throw may have left something half done.
+  const onRejection = (error: unknown) => {
+    const plugin = pluginOf(error)
+    if (plugin === null) return crash(error)
+    console.error(`bezel: the plugin ${plugin} let a promise fail that it did not wait for: ${firstLine(error)}`)
+  }
+  process.on("uncaughtException", crash).on("unhandledRejection", onRejection)
   try {
     const { main } = await import("./main.ts")
     await main(argv, metadata.version)

@@ -24,7 +24,8 @@ import * as Effect from "effect/Effect"
 import { readdir, realpath, stat } from "node:fs/promises"
 import { basename, join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { nextGeneration, sharePluginModules } from "../plugin-modules.ts"
+import { nextGeneration, pluginFolder, sharePluginModules } from "../plugin-modules.ts"
+import { rememberPlugin } from "./plugin-faults.ts"
 import { tellIfSlow } from "./tell-if-slow.ts"
 
 /** The kinds of host, and with that the entry points that a package can have. */
@@ -153,6 +154,7 @@ const messageOf = (error: unknown): string =>
 
 async function importDefault(file: string, again: boolean, folder?: string): Promise<unknown> {
   sharePluginModules()
+  rememberPlugin(file, folder ?? pluginFolder(file))
   const module: { readonly default?: unknown } = await import(
     again ? nextGeneration(file, folder) : pathToFileURL(file).href
   )

@@ -9,13 +9,20 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { writeSync } from "node:fs"
+import type { Environment } from "../arguments/command.ts"
 import { Exit as CommandExit, exitCode, isExit, signalCode } from "../exit.ts"
+import { consoleToStderr } from "./console.ts"
 import { goneCode } from "./gone.ts"
+import { pluginOf } from "./plugin-faults.ts"
+import { telemetryIsLikely } from "../plugin-hint.ts"
 
 /** How long finalizers may take once the process has to end. */
 const closingLimitMillis = 5_000
 
 export interface ProcessOptions {
+  /** With it, spans are made and exported if the user's settings say where to. */
+  readonly environment?: Environment
   /** What a first SIGINT does; without it the effect is interrupted. */
   readonly onInterrupt?: () => void
 }
@@ -25,8 +32,13 @@ export async function runProcess(
   effect: Effect.Effect<number, unknown>,
   options: ProcessOptions = {}
 ): Promise<number> {
-  // Nobody exports spans yet, so none are made; each would cost a stack trace.
-  const fiber = Effect.runFork(Effect.withTracerEnabled(effect, false))
+  consoleToStderr()
+  const { environment } = options
+  const work = environment !== undefined && telemetryIsLikely(environment.set)
+    ? (await import("./tracing.ts")).traced(effect, environment)
+    // Nobody exports spans, so none are made; each would cost a stack trace.
+    : Effect.withTracerEnabled(effect, false)
+  const fiber = Effect.runFork(work)
   // A fiber that waits for another holds nothing that Node would stay alive for.
   const alive = setInterval(() => {}, 2 ** 30)
   let ending: number | null = null
@@ -47,6 +59,15 @@ export async function runProcess(
     const code = goneCode(error, process.stdout)
     if (code !== null && ending === null) end(code)
   }
+  // Code of others may end the process; then the command has not done what was asked, whatever code that code gave.
+  const onExit = (code: number) => {
+    const plugin = pluginOf(new Error("ended"))
+    if (ending !== null || (plugin === null && code !== 0)) return
+    const who = plugin === null ? "something" : `the plugin ${plugin}`
+    writeSync(2, `bezel: ${who} ended the process (process.exit) before the command was done\n`)
+    if (code === 0) process.exitCode = exitCode.failed
+  }
+  process.on("exit", onExit)
   process.stdout.on("error", onGone)
   process.on("SIGINT", handlers.SIGINT).on("SIGTERM", handlers.SIGTERM).on("SIGHUP", handlers.SIGHUP)
   try {
@@ -56,6 +77,7 @@ export async function runProcess(
     throw commandExit(exit.cause)
   } finally {
     clearInterval(alive)
+    process.off("exit", onExit)
     process.stdout.off("error", onGone)
     process.off("SIGINT", handlers.SIGINT).off("SIGTERM", handlers.SIGTERM).off("SIGHUP", handlers.SIGHUP)
   }
