@@ -66,6 +66,14 @@ describe("a command", () => {
       })
     }))
 
+  it.live("finds the end of input also where a full-screen program without a terminal looks for keys", () =>
+    Effect.gen(function*() {
+      const place = yield* workspace()
+      const { details, text } = yield* run(place, "seq 100000; read key <&2; echo read: $?", 5)
+      expect(details).toMatchObject({ exitCode: 0, timedOut: false })
+      expect(text).toMatch(/\n100000\n(?:.*\n)?read: 1\n\[exit code 0\]$/)
+    }))
+
   it.live("has no input and no terminal to ask on, so that it fails at once", () =>
     Effect.gen(function*() {
       const place = yield* workspace()

@@ -19,6 +19,7 @@ import * as Option from "effect/Option"
 import type { ChildProcessByStdio } from "node:child_process"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
+import { Socket } from "node:net"
 import type { Readable } from "node:stream"
 import type { CommandProcesses, FoundProcess } from "./process-tree.ts"
 import { findProcesses, killProcesses, MARK, markValue } from "./process-tree.ts"
@@ -101,6 +102,9 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
         stdio: ["ignore", "pipe", "ignore"],
         env: { ...process.env, ...quiet, ...options.environment, [MARK]: markValue(mark, process.env[MARK]) }
       })
+      // Node's pipe is a socket. Full-screen programs that have no terminal read keys from stderr, and would wait for ever
+      // for what nobody writes; now they see the end at once, as on a pipe.
+      if (child.stdout instanceof Socket) child.stdout.end()
       const running: Running = {
         child,
         output: child.stdout,
