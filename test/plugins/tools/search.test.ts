@@ -67,6 +67,26 @@ describe.each(engines)("searching ($engine)", ({ engine, path: enginePath }) => 
       expect(yield* place.good("search", { pattern: "needle", path: ".git" })).toBe(".git/config:1: needle")
     }))
 
+  it.live("looks also at files whose names are not UTF-8, and says that nobody can name them", () =>
+    Effect.gen(function*() {
+      const place = yield* workspace()
+      const odd = (...names: Array<string>) =>
+        Buffer.concat([Buffer.from(place.directory), ...names.map((name) => Buffer.from(`/${name}`, "latin1"))])
+      yield* Effect.promise(async () => {
+        await FileSystem.mkdir(odd("caf\u00e9"))
+        await FileSystem.writeFile(odd("caf\u00e9", "deep.txt"), "needle\n")
+        await FileSystem.writeFile(odd("\u00ff\u00fe.txt"), "a needle\n")
+      })
+      yield* place.write("plain \ufffd.txt", "no\n")
+      const text = yield* place.good("search", { pattern: "needle" })
+      expect(text.split("\n")).toEqual([
+        "caf\ufffd/deep.txt:1: needle",
+        "\ufffd\ufffd.txt:1: a needle",
+        expect.stringMatching(/not UTF-8/)
+      ])
+      expect(yield* place.good("list", {})).toMatch(/caf\ufffd\/\n {2}deep\.txt\n/)
+    }))
+
   it.live("keeps to the ignore files of the workspace also where there is no git", () =>
     Effect.gen(function*() {
       const place = yield* workspace()
@@ -98,7 +118,7 @@ describe.each(engines)("searching ($engine)", ({ engine, path: enginePath }) => 
         "src/main.ts:1: const needle = 1\nsrc/main.ts:2: const other = 2"
       )
       expect(yield* place.good("search", { pattern: "(?i)NEEDLE z" })).toContain("src/deep/er/file.ts:2")
-      expect(yield* place.good("search", { pattern: "x\\s*y" })).toContain('No line matches "x\\\\s*y" in .')
+      expect(yield* place.good("search", { pattern: "x\\s*y" })).toContain('No line matches "x\\\\s*y" in the workspace.')
     }))
 
   it.live("says what is wrong with a pattern that is no expression", () =>

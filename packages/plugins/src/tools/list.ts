@@ -6,7 +6,7 @@ import * as FileSystem from "node:fs/promises"
 import type { ListDetails } from "./contract.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
 import type { WalkEntry } from "./walk.ts"
-import { leftOutNotice, walk, walkRule } from "./walk.ts"
+import { leftOutNotice, unnamableNotice, walk, walkRule } from "./walk.ts"
 
 const DEFAULT_DEPTH = 2
 const MAX_ENTRIES = 1_000
@@ -52,9 +52,10 @@ export const listTool = (directory: string) =>
       })
       const notices = [
         more ? `[Only the first ${MAX_ENTRIES} entries are shown; list a directory below, or with less depth.]` : "",
+        unnamableNotice(lines.join("\n")),
         leftOutNotice(leftOut)
       ]
-      const body = lines.length === 0 && !more ? [`${shown} is empty.`] : lines
+      const body = lines.length === 0 && !more ? [`${shown === "." ? "The workspace" : shown} is empty.`] : lines
       const details: ListDetails = { path, entries: lines.length, more, ignored: leftOut.count }
       return toolResult({ content: [...body, ...notices].filter((line) => line !== "").join("\n"), details })
     })
@@ -65,7 +66,7 @@ const nameOf = (entry: WalkEntry): Effect.Effect<string> => {
   if (entry.kind === "directory") return Effect.succeed(`${name}/`)
   if (entry.kind !== "link") return Effect.succeed(name)
   return Effect.promise(() =>
-    FileSystem.readlink(entry.path).then((target) => `${name} -> ${printable(target)}`, () => name)
+    FileSystem.readlink(entry.file).then((target) => `${name} -> ${printable(target)}`, () => name)
   )
 }
 

@@ -54,9 +54,9 @@ export const searchFiles = (request: SearchRequest): Effect.Effect<SearchOutcome
     let incomplete = false
     let slow: string | null = null
 
-    const look = (path: string) =>
+    const look = (path: string, file: string | Buffer) =>
       Effect.gen(function*() {
-        const bytes = yield* contentOf(path)
+        const bytes = yield* contentOf(file)
         if (bytes === "too large") tooLarge.push(path)
         if (typeof bytes === "string" || looksBinary(bytes)) return true
         // One more than is shown tells whether there are more.
@@ -72,13 +72,13 @@ export const searchFiles = (request: SearchRequest): Effect.Effect<SearchOutcome
 
     const { glob } = request
     const leftOut = request.isFile
-      ? yield* Effect.as(look(request.path), nothingLeftOut)
+      ? yield* Effect.as(look(request.path, request.path), nothingLeftOut)
       : yield* walk({
         directory: request.path,
         workspace: request.workspace,
         depth: Number.POSITIVE_INFINITY,
         visit: (entry) =>
-          entry.kind === "file" && (glob === null || glob(entry.segments)) ? look(entry.path) : Effect.succeed(true)
+          entry.kind === "file" && (glob === null || glob(entry.segments)) ? look(entry.path, entry.file) : Effect.succeed(true)
       })
     if (slow !== null) {
       return yield* new ToolFailure({
@@ -90,7 +90,7 @@ export const searchFiles = (request: SearchRequest): Effect.Effect<SearchOutcome
   })
 
 /** Never waits for a pipe and never follows a file that grows. */
-const contentOf = (path: string): Effect.Effect<Buffer | "unreadable" | "too large"> =>
+const contentOf = (path: string | Buffer): Effect.Effect<Buffer | "unreadable" | "too large"> =>
   Effect.promise(async () => {
     try {
       const handle = await FileSystem.open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)

@@ -11,7 +11,7 @@ import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
 import type { SearchOutcome } from "./search-files.ts"
 import { searchFiles } from "./search-files.ts"
 import { findRipgrep, searchRipgrep } from "./search-ripgrep.ts"
-import { leftOutNotice, walkRule } from "./walk.ts"
+import { leftOutNotice, unnamableNotice, walkRule } from "./walk.ts"
 
 const MAX_MATCHES = 200
 const MAX_SHOWN_UNITS = 400
@@ -76,7 +76,7 @@ const textOf = (directory: string, shown: string, pattern: string, outcome: Sear
     `${printable(showPath(directory, path))}:${line}: ${shorten(text)}`
   )
   const notices = [
-    lines.length === 0 ? `No line matches ${JSON.stringify(pattern)} in ${shown}.` : "",
+    lines.length === 0 ? `No line matches ${JSON.stringify(pattern)} in ${shown === "." ? "the workspace" : shown}.` : "",
     outcome.more
       ? `[Only the first ${outcome.found.length} matches are shown; narrow the pattern, the path or the glob.]`
       : "",
@@ -84,6 +84,7 @@ const textOf = (directory: string, shown: string, pattern: string, outcome: Sear
     outcome.tooLarge.length === 0
       ? ""
       : `[Too large to search: ${outcome.tooLarge.slice(0, 5).map((path) => showPath(directory, path)).join(", ")}.]`,
+    unnamableNotice(outcome.found.map(({ path }) => showPath(directory, path)).join("\n")),
     leftOutNotice(outcome.leftOut)
   ]
   return [...lines, ...notices].filter((line) => line !== "").join("\n")

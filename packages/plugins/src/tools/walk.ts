@@ -18,7 +18,10 @@ export const walkRule =
   "Hidden files are included, .git and files that git ignores are not; what is left out is said. A path named exactly is always looked at."
 
 export interface WalkEntry {
+  /** For people and patterns: what of it is not UTF-8 is replaced. */
   readonly path: string
+  /** What the file system calls it. */
+  readonly file: string | Buffer
   /** From where the walk started. */
   readonly segments: ReadonlyArray<string>
   readonly kind: "file" | "directory" | "link" | "other"
@@ -57,11 +60,12 @@ export const walk = (options: WalkOptions): Effect.Effect<LeftOut> =>
 
     const into = (
       directory: string,
+      file: string | Buffer,
       segments: ReadonlyArray<string>,
       rules: IgnoreRules | null
     ): Effect.Effect<boolean> =>
       Effect.gen(function*() {
-        const entries = yield* entriesOf(directory)
+        const entries = yield* entriesOf(file)
         if (entries === null) {
           unreadable.push(segments.join("/") || ".")
           return true
@@ -75,14 +79,15 @@ export const walk = (options: WalkOptions): Effect.Effect<LeftOut> =>
             if (examples.length < MAX_EXAMPLES) examples.push(below.join("/") + (entry.isDirectory() ? "/" : ""))
             continue
           }
-          if (!(yield* options.visit({ path, segments: below, kind: kindOf(entry) }))) return false
+          const called = entry.bytes === null && typeof file === "string" ? path : joinBytes(file, entry.bytes ?? entry.name)
+          if (!(yield* options.visit({ path, file: called, segments: below, kind: kindOf(entry) }))) return false
           if (!entry.isDirectory() || below.length >= Math.min(options.depth, MAX_DEPTH)) continue
-          if (!(yield* into(path, below, rules === null ? null : rulesBelow(rules, path)))) return false
+          if (!(yield* into(path, called, below, rules === null ? null : rulesBelow(rules, path)))) return false
         }
         return true
       })
 
-    const complete = yield* into(options.directory, [], start)
+    const complete = yield* into(options.directory, options.directory, [], start)
     return { count, complete, examples, unreadable }
   })
 
@@ -112,15 +117,50 @@ export const startRules = (directory: string, workspace: string): IgnoreRules | 
 
 const topOf = (rules: IgnoreRules): string => rules.above === null ? rules.directory : topOf(rules.above)
 
-const entriesOf = (directory: string): Effect.Effect<ReadonlyArray<Dirent> | null> =>
+interface Entry extends Pick<Dirent, "isFile" | "isDirectory" | "isSymbolicLink"> {
+  readonly name: string
+  /** The name, where it is not UTF-8. */
+  readonly bytes: Buffer | null
+}
+
+const replacement = "\ufffd"
+
+const entriesOf = (directory: string | Buffer): Effect.Effect<ReadonlyArray<Entry> | null> =>
   Effect.promise(async () => {
     try {
-      const entries = await FileSystem.readdir(directory, { withFileTypes: true })
+      const entries = await readEntries(directory)
       return entries.sort((left, right) => left.name < right.name ? -1 : left.name > right.name ? 1 : 0)
     } catch {
       return null
     }
   })
 
-const kindOf = (entry: Dirent): WalkEntry["kind"] =>
+const readEntries = async (directory: string | Buffer): Promise<Array<Entry>> => {
+  const named = await FileSystem.readdir(directory, { withFileTypes: true })
+  if (!named.some(({ name }) => name.includes(replacement))) {
+    return named.map((entry) => Object.assign(entry, { bytes: null }))
+  }
+  const raw = await FileSystem.readdir(directory, { withFileTypes: true, encoding: "buffer" })
+  return raw.map((entry) => {
+    const name = entry.name.toString()
+    return {
+      name,
+      bytes: Buffer.from(name).equals(entry.name) ? null : entry.name,
+      isFile: () => entry.isFile(),
+      isDirectory: () => entry.isDirectory(),
+      isSymbolicLink: () => entry.isSymbolicLink()
+    }
+  })
+}
+
+const joinBytes = (directory: string | Buffer, name: string | Buffer): Buffer =>
+  Buffer.concat([Buffer.from(directory), Buffer.from(NodePath.sep), Buffer.from(name)])
+
+const kindOf = (entry: Entry): WalkEntry["kind"] =>
   entry.isFile() ? "file" : entry.isDirectory() ? "directory" : entry.isSymbolicLink() ? "link" : "other"
+
+/** For whoever sees a path that cannot be named as it is shown. */
+export const unnamableNotice = (text: string): string =>
+  text.includes(replacement)
+    ? `[A name with ${replacement} is not UTF-8; only bash can open it, by a pattern such as *.txt.]`
+    : ""
