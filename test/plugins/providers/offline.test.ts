@@ -59,6 +59,7 @@ describe("the grammar of bezel/offline", () => {
     ["list src/日本", "list", { path: "src/日本" }],
     ["search foo.*bar", "search", { pattern: "foo.*bar" }],
     ["search TODO in **/*.ts", "search", { pattern: "TODO", glob: "**/*.ts" }],
+    ["search TODO in dist/d.txt", "search", { pattern: "TODO", path: "dist/d.txt" }],
     ['search "one in two"', "search", { pattern: "one in two" }],
     ["search in", "search", { pattern: "in" }],
     ["run echo hi; echo $HOME | cat", "bash", { command: "echo hi; echo $HOME | cat" }],
