@@ -14,6 +14,7 @@ import * as Stream from "effect/Stream"
 import { classifyError } from "./ai-sdk-errors.ts"
 import { noGuard, type StreamGuard } from "./ai-sdk-guard.ts"
 import { toPrompt, toTools } from "./ai-sdk-prompt.ts"
+import { makePump } from "./ai-sdk-pump.ts"
 import { makeTranslator, type StreamFault } from "./ai-sdk-stream.ts"
 
 export interface AiSdkModelOptions {
@@ -89,25 +90,21 @@ const toCall = (
   return adjust === undefined ? call : adjust(call, request)
 }
 
-/** Reads until there is something to give; one read can make several parts, or none. */
+/** Takes what has come, until the stream has ended and all of it was given. */
 const pull = (
   options: AiSdkModelOptions,
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>
 ): Effect.Effect<readonly [ModelPart, ...Array<ModelPart>], ModelError | Cause.Done<void>> => {
   const guard = (options.guard ?? noGuard)()
-  const translator = makeTranslator(guard)
-  let pending: StreamFault | null = null
+  const pump = makePump(reader, makeTranslator(guard))
   return Effect.gen(function*() {
-    const out: Array<ModelPart> = []
-    for (;;) {
-      // Parts that came before a fault are given first: they are what was seen of the answer.
-      if (pending !== null) return yield* toError(options, pending, guard)
-      if (translator.finished()) return yield* Cause.done()
-      const next = yield* attempt(options, () => reader.read())
-      pending = next.done ? translator.cut() : translator.push(next.value, out)
-      const [first, ...rest] = out
-      if (first !== undefined) return [first, ...rest] as const
-    }
+    const taken = yield* Effect.promise(() => pump.take())
+    if ("finished" in taken) return yield* Cause.done()
+    // Parts that came before a fault have been given by now: they are what was seen of the answer.
+    if ("fault" in taken) return yield* toError(options, taken.fault, guard)
+    if ("failed" in taken) return yield* Effect.flatMap(classify(options, taken.failed), Effect.fail)
+    const [first, ...rest] = taken
+    return first === undefined ? yield* Cause.done() : [first, ...rest] as const
   })
 }
 
