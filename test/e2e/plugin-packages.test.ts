@@ -43,7 +43,9 @@ const withDefault = (home: Home, folder: string, name = "@acme/say") => {
 }
 
 const outside = async (home: Home, argv: ReadonlyArray<string> = []) =>
-  (await home.run(["plugin", "list", "--json", ...argv], source)).stdout.trim().split("\n").map((line) => JSON.parse(line))
+  (await home.run(["plugin", "list", "--json", ...argv], source)).stdout.trim().split("\n").map((line) =>
+    JSON.parse(line)
+  )
     .filter((item) => item.source !== "built in")
 
 describe("bezel plugin add", { timeout: 60_000 }, () => {
@@ -56,7 +58,9 @@ describe("bezel plugin add", { timeout: 60_000 }, () => {
     const added = await home.run(["plugin", "add", folder], source)
     expect(added).toMatchObject({ code: 0, stderr: "", stdout: "added bezel-plugin-jira 1.2.0, for session and tui\n" })
     const settings = join(home.folder, ".config/bezel/bezel.jsonc")
-    expect(readFileSync(settings, "utf8")).toMatch(/\/\/ mine\n {2}"theme": "dark",[^]*"bezel-plugin-jira"[^]*\/\/ stays/)
+    expect(readFileSync(settings, "utf8")).toMatch(
+      /\/\/ mine\n {2}"theme": "dark",[^]*"bezel-plugin-jira"[^]*\/\/ stays/
+    )
     expect(readFileSync(join(home.folder, ".config/bezel/plugins/package-lock.json"), "utf8")).toContain("jira")
     expect((await home.run(["tool", "list"], source)).stdout).toMatch(/^jira +bezel-plugin-jira +Says jira\.$/m)
     expect(await outside(home)).toMatchObject([
@@ -79,7 +83,10 @@ describe("bezel plugin add", { timeout: 60_000 }, () => {
     execFileSync("tar", ["czf", join(home.folder, "say.tgz"), "-C", join(home.folder, "packed"), "package"])
     const added = await home.run(["plugin", "add", "../say.tgz"], source)
     expect(added).toMatchObject({ code: 0, stdout: "added @acme/say 2.0.0, for session\n", stderr: "" })
-    const file = home.write("own.ts", `import { Plugin } from "@bezel/core"\nexport default Plugin.define({ id: "acme.own" })`)
+    const file = home.write(
+      "own.ts",
+      `import { Plugin } from "@bezel/core"\nexport default Plugin.define({ id: "acme.own" })`
+    )
     expect((await home.run(["plugin", "add", file], source)).stdout).toContain(`added ${file}`)
     expect((await outside(home)).map(({ id, source, version }) => [id, source, version])).toEqual([
       ["acme.say", "@acme/say", "2.0.0"],
@@ -98,16 +105,24 @@ describe("bezel plugin add", { timeout: 60_000 }, () => {
     home.write("odd/package.json", JSON.stringify({ name: "odd", version: "1.0.0", main: "odd.js" }))
     home.write("odd/odd.js", "module.exports = 1")
     const ended = await home.run(["plugin", "add", join(home.folder, "odd")], source)
-    expect(ended).toMatchObject({ code: 1, stderr: expect.stringMatching(/^bezel: odd was not added: it is no plugin/) })
+    expect(ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^bezel: odd was not added: it is no plugin/)
+    })
     const folder = join(home.folder, ".config/bezel/plugins")
     expect(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).dependencies ?? {}).toEqual({})
     // Only the Node that runs the program, and nothing beside it.
     mkdirSync(join(home.folder, "bin"))
     symlinkSync(process.execPath, join(home.folder, "bin/node"))
-    for (const name of ["sh", "dirname", "readlink", "env"]) symlinkSync(`/usr/bin/${name}`, join(home.folder, "bin", name))
+    for (const name of ["sh", "dirname", "readlink", "env"]) {
+      symlinkSync(`/usr/bin/${name}`, join(home.folder, "bin", name))
+    }
     const without = { env: { ...source.env, PATH: join(home.folder, "bin") } }
     const missing = await home.run(["plugin", "add", withDefault(home, "say")], without)
-    expect(missing).toMatchObject({ code: 1, stderr: expect.stringMatching(/^bezel: there is no npm on the PATH.*install/) })
+    expect(missing).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^bezel: there is no npm on the PATH.*install/)
+    })
   })
 })
 
@@ -123,7 +138,11 @@ describe("a plugin package", { timeout: 60_000 }, () => {
     home.settings({ plugins: ["bezel-plugin-jira"] })
     home.write("work/bezel.jsonc", JSON.stringify({ plugins: ["bezel-plugin-jira", "linked-jira"] }))
     const list = await outside(home, ["--trust"])
-    expect(list).toMatchObject([{ id: "bezel-plugin-jira", state: "loaded", also: ["bezel-plugin-jira", "linked-jira"] }])
+    expect(list).toMatchObject([{
+      id: "bezel-plugin-jira",
+      state: "loaded",
+      also: ["bezel-plugin-jira", "linked-jira"]
+    }])
     const doctor = await home.run(["plugin", "doctor", "--trust"], source)
     expect(doctor).toMatchObject({ code: 0, stderr: "" })
     expect(doctor.stdout).toContain(
@@ -134,11 +153,17 @@ describe("a plugin package", { timeout: 60_000 }, () => {
   it("is told what is wrong with it, by doctor, with what to do", async () => {
     const home = makeHome()
     const modules = ".config/bezel/plugins/node_modules"
-    withEntries(home, `${modules}/bezel-plugin-jira`, "1.2.0", { dependencies: { effect: "^3.10.0" }, peerDependencies: {} })
+    withEntries(home, `${modules}/bezel-plugin-jira`, "1.2.0", {
+      dependencies: { effect: "^3.10.0" },
+      peerDependencies: {}
+    })
     home.write(`${modules}/bezel-plugin-jira/dist/tui.js`, "export const nothing = 1")
     withDefault(home, `${modules}/@acme/say`)
     withDefault(home, `${modules}/@acme/again`, "@acme/again")
-    home.write(`${modules}/foreign/package.json`, JSON.stringify({ name: "foreign", type: "module", exports: { "./session": "./s.js" } }))
+    home.write(
+      `${modules}/foreign/package.json`,
+      JSON.stringify({ name: "foreign", type: "module", exports: { "./session": "./s.js" } })
+    )
     home.write(`${modules}/foreign/s.js`, "export default () => ({ _tag: 'Effect' })")
     home.write(`${modules}/gone/package.json`, JSON.stringify({ name: "gone", exports: { "./session": "./gone.js" } }))
     home.write(`${modules}/none/package.json`, JSON.stringify({ name: "none", exports: { "./other": "./other.js" } }))

@@ -49,7 +49,10 @@ const npm = (folder: string, argv: ReadonlyArray<string>): Effect.Effect<void, E
     child.once("close", (code) => {
       if (code === 0) return resume(Effect.void)
       const lines = told.join("").split("\n").map((line) => line.replace(/^npm (error|ERR!) ?/, "").trim())
-      const what = lines.filter((line) => line !== "" && !/^(code|A complete log|errno|syscall)\b/.test(line)).slice(0, 3)
+      const what = lines.filter((line) => line !== "" && !/^(code|A complete log|errno|syscall)\b/.test(line)).slice(
+        0,
+        3
+      )
       resume(Effect.fail(failed(`npm ${argv[0]} failed: ${oneLine(what.join(" "), 400) || `it ended with ${code}`}`)))
     })
     return Effect.sync(() => child.kill())
@@ -126,12 +129,16 @@ export const pluginAdd: Execute<AddOptions> = (_, [spec = ""]) =>
         return yield* name(settings, path, `${path}, where it is; it is loaded from there`)
       }
       if (path !== null && statSync(path).isDirectory() && readPackage(path) === null) {
-        return yield* Effect.fail(failed(`${path} has no package.json with a name; name the file of the plugin instead`))
+        return yield* Effect.fail(
+          failed(`${path} has no package.json with a name; name the file of the plugin instead`)
+        )
       }
       const folder = yield* paths.ensure("config", "plugins")
       const manifest = join(folder, "package.json")
       if (!existsSync(manifest)) {
-        writeFileSync(manifest, `${JSON.stringify({ name: "bezel-plugins", private: true }, null, 2)}\n`, { mode: 0o600 })
+        writeFileSync(manifest, `${JSON.stringify({ name: "bezel-plugins", private: true }, null, 2)}\n`, {
+          mode: 0o600
+        })
       }
       const before = installed(folder)
       yield* npm(folder, ["install", path ?? spec])
@@ -157,7 +164,11 @@ export const pluginAdd: Execute<AddOptions> = (_, [spec = ""]) =>
 /** Names a plugin in the user's settings. */
 const name = (settings: string, source: string, what: string) =>
   Effect.gen(function*() {
-    yield* changeSettings(settings, (text) => withPlugin(text, source), `add ${JSON.stringify(source)} to its "plugins"`)
+    yield* changeSettings(
+      settings,
+      (text) => withPlugin(text, source),
+      `add ${JSON.stringify(source)} to its "plugins"`
+    )
     say(`added ${what}`)
     return exitCode.answered
   })
@@ -171,15 +182,20 @@ export const pluginRemove: Execute<AddOptions> = (_, [written = ""]) =>
       const isInstalled = installed(folder)[written] !== undefined
       const sources = [written, resolve(currentFolder(), written)]
       const taken = existsSync(settings)
-        ? yield* changeSettings(settings, (text) => withoutPlugin(text, sources), `take ${JSON.stringify(written)} out of it`)
+        ? yield* changeSettings(settings, (text) =>
+          withoutPlugin(text, sources), `take ${JSON.stringify(written)} out of it`)
         : false
-      if (isInstalled) yield* npm(folder, ["uninstall", written])
+      if (isInstalled) {
+        yield* npm(folder, ["uninstall", written])
+      }
       if (isInstalled || taken) {
         say(`removed ${written}`)
         return exitCode.answered
       }
       const known = Object.keys(installed(folder))
       const hint = known.length === 0 ? "no package is installed" : `installed are ${known.join(", ")}`
-      return yield* Effect.fail(failed(`${written} is neither installed in ${folder} nor named in ${settings}; ${hint}`))
+      return yield* Effect.fail(
+        failed(`${written} is neither installed in ${folder} nor named in ${settings}; ${hint}`)
+      )
     }).pipe(Effect.provide(AppPaths.layer))
   )

@@ -92,7 +92,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
         // Whoever reads the JSON gets a last line also where no turn came about.
         Effect.tapError((error) => options.json ? Effect.sync(() => output.result(noTurn(error), null)) : Effect.void)
       ),
-      { onInterrupt: () => ask("interrupted") }
+      { environment, onInterrupt: () => ask("interrupted") }
     )
   } finally {
     if (timer !== null) clearTimeout(timer)

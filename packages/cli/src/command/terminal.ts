@@ -47,7 +47,10 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
   const layer = Layer.provideMerge(Placement.inline, locationsLayer(global))
   return runProcess(
     Effect.gen(function*() {
-      const shown = yield* show(path ?? currentFolder(), options, environment).pipe(Effect.provide(layer), Effect.scoped)
+      const shown = yield* show(path ?? currentFolder(), options, environment).pipe(
+        Effect.provide(layer),
+        Effect.scoped
+      )
       // The session is closed now; one in which nothing was said is none.
       if (shown.isEmpty) {
         yield* Effect.flatMap(SessionStore, (store) => store.remove(shown.sessionID)).pipe(
@@ -56,7 +59,8 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
         )
       }
       return shown.end.type === "quit" ? exitCode.answered : signalCode[shown.end.signal]
-    })
+    }),
+    { environment }
   )
 }
 
@@ -120,7 +124,10 @@ const openSession = (sessions: SessionApi, directory: string, options: Options) 
     const { agent } = options
     if (found === undefined) return { id: (yield* sessions.create({ model, agent })).id, isNew: true }
     if (model !== null || agent !== null) {
-      yield* sessions.configure(found.id, { ...(model === null ? {} : { model }), ...(agent === null ? {} : { agent }) })
+      yield* sessions.configure(found.id, {
+        ...(model === null ? {} : { model }),
+        ...(agent === null ? {} : { agent })
+      })
     }
     return { id: found.id, isNew: false }
   })

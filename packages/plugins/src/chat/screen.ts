@@ -70,7 +70,7 @@ export const chatScreen = Effect.fnUntraced(function*(
   const send = (content: string, whenBusy: "followUp" | "steer") =>
     withConversation((conversation) =>
       conversation.send({ text: content, whenBusy, requestID: globalThis.crypto.randomUUID() })
-    )
+    ).pipe(Effect.withSpan("ui.chat.send"))
 
   const editor = yield* ctx.ui.editor({ onSubmit: (content) => send(content, "steer") })
 

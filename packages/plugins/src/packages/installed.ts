@@ -28,7 +28,9 @@ const text = (value: unknown): string | null => typeof value === "string" && val
 
 const ranges = (value: unknown): Ranges =>
   isObject(value)
-    ? Object.fromEntries(Object.entries(value).flatMap(([name, range]) => typeof range === "string" ? [[name, range]] : []))
+    ? Object.fromEntries(
+      Object.entries(value).flatMap(([name, range]) => typeof range === "string" ? [[name, range]] : [])
+    )
     : {}
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true
@@ -107,10 +109,14 @@ export function entryFile(found: InstalledPackage, path: string): string | null 
   const { exports, folder } = found
   if (exports === undefined || exports === null) {
     if (path !== ".") return null
-    const candidates = found.main === null ? ["index.js"] : [found.main, `${found.main}.js`, join(found.main, "index.js")]
+    const candidates = found.main === null
+      ? ["index.js"]
+      : [found.main, `${found.main}.js`, join(found.main, "index.js")]
     return candidates.map((name) => join(folder, name)).find(isFile) ?? null
   }
-  const paths = isObject(exports) && Object.keys(exports).some((key) => key.startsWith(".")) ? exports : { ".": exports }
+  const paths = isObject(exports) && Object.keys(exports).some((key) => key.startsWith("."))
+    ? exports
+    : { ".": exports }
   const exact = Object.hasOwn(paths, path) && !path.includes("*")
   const pattern = exact ? null : patternOf(paths, path)
   const target = targetOf(exact ? paths[path] : pattern?.[0])

@@ -25,7 +25,10 @@ export function withPlugin(text: string, source: string): string | null {
   if (entries.some((entry) => sourceOf(entry) === source)) return text
   const path = entries.length === 0 ? ["plugins"] : ["plugins", entries.length]
   const value = entries.length === 0 ? [source] : source
-  const changed = applyEdits(text.trim() === "" ? "{}\n" : text, modify(text.trim() === "" ? "{}\n" : text, path, value, { formattingOptions }))
+  const changed = applyEdits(
+    text.trim() === "" ? "{}\n" : text,
+    modify(text.trim() === "" ? "{}\n" : text, path, value, { formattingOptions })
+  )
   return changed.endsWith("\n") ? changed : `${changed}\n`
 }
 

@@ -217,6 +217,31 @@ export const SessionsSetting: SettingsKey<SessionSettings> = SettingsKey.make("s
   description: "How sessions are kept. Only the user's file counts: sessions of all places are kept alike."
 })
 
+// ----------------------------------------------------------------------------------------------------------- telemetry
+
+const OtlpAddress = Schema.String.check(
+  Schema.makeFilter((text: string) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
+    message: "Expected an http or https address, like http://127.0.0.1:4318"
+  })
+)
+
+export const TelemetrySettings = Schema.Struct({
+  /** A collector of traces: spans go to `/v1/traces` below its address, over HTTP as JSON. */
+  otlp: Schema.optionalKey(Schema.Struct({
+    endpoint: OtlpAddress,
+    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String)))
+  }))
+})
+export type TelemetrySettings = typeof TelemetrySettings.Type
+
+export const TelemetrySetting: SettingsKey<TelemetrySettings> = SettingsKey.make("telemetry", {
+  schema: TelemetrySettings,
+  default: {},
+  untrusted: "drop",
+  description:
+    "Where traces of what the program does are sent; without it, nothing is sent anywhere. Only the user's file counts."
+})
+
 // --------------------------------------------------------------------------------------------------------- presentation
 
 export const ThemeSetting: SettingsKey<string> = SettingsKey.make("theme", {

@@ -12,6 +12,7 @@ import {
   McpSetting,
   PluginsSetting,
   SessionsSetting,
+  TelemetrySetting,
   ThemeSetting
 } from "./contract.ts"
 
@@ -27,6 +28,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   CompactionSetting,
   LimitsSetting,
   SessionsSetting,
+  TelemetrySetting,
   ThemeSetting,
   KeybindingsSetting
 ]
