@@ -36,10 +36,10 @@ export const durable = (transport: TransportUnderTest) => {
     Effect.gen(function*() {
       const host = yield* makeHost(transport)
       const log = yield* provideLog(host.directory, options)
-      const { connection } = yield* host.connectWith({ retry: { first: "1 second", longest: "1 second" } })
+      const { connection, frames } = yield* host.connectWith({ retry: { first: "1 second", longest: "1 second" } })
       const { steps } = yield* connection.use(Log)
       const reconnect = Effect.andThen(TestClock.adjust("1 second"), connected(connection))
-      return { host, ...log, connection, remote: steps, reconnect }
+      return { host, ...log, connection, frames, remote: steps, reconnect }
     })
 
   it.effect("events go on exactly after the last one that was seen, over any number of disconnects", () =>
@@ -71,6 +71,19 @@ export const durable = (transport: TransportUnderTest) => {
       yield* Fiber.interrupt(reading)
     }))
 
+  it.effect("a consumer that has seen none yet misses none that come while it is disconnected", () =>
+    Effect.gen(function*() {
+      const { connection, emit, frames, reconnect, remote } = yield* setup()
+      yield* emit(1, 2)
+      const reading = yield* Effect.forkChild(Stream.runCollect(Stream.take(remote.after(null), 2)))
+      yield* eventually(() => frames.received.some((frame) => frame.includes(`"type":"from"`)))
+      yield* connection.drop
+      yield* eventually(() => connection.state.value.status === "disconnected")
+      yield* emit(3, 4)
+      yield* reconnect
+      expect(numbers(yield* Fiber.join(reading))).toEqual([3, 4])
+    }))
+
   it.effect("a consumer that names the last event it saw gets exactly the ones after it", () =>
     Effect.gen(function*() {
       const { emit, host, remote, steps } = yield* setup()
@@ -96,7 +109,7 @@ export const durable = (transport: TransportUnderTest) => {
       const old = yield* Fiber.join(first)
       yield* emit(...upTo(20, 2))
       const oldest = old._tag === "Some" ? old.value.id : "none"
-      for (const id of [oldest, "another-epoch.7", "nonsense", oldest.replace(/\d+$/, "999")]) {
+      for (const id of [oldest, "another-epoch.18", "nonsense", oldest.replace(/\d+$/, "999")]) {
         const reading = yield* Effect.forkChild(Stream.runCollect(Stream.take(remote.after(id), 3)))
         let gaps = 0
         yield* Effect.forkScoped(Stream.runForEach(remote.after(id), () => Effect.sync(() => gaps++)))

@@ -24,8 +24,6 @@ export class FrameSplitter {
       this.size += piece.length
       return this.size > this.limit ? null : []
     }
-    // Only the first frame of a piece can have begun before it.
-    if (this.size + piece.indexOf(10) > this.limit) return null
     const head = piece.subarray(0, last)
     const text = this.size === 0
       ? head.toString("utf8")

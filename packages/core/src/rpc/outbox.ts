@@ -44,19 +44,22 @@ export class Outbox {
   push(item: Waiting): void {
     if (this.overflowed) return
     const last = this.items.at(-1)
+    // Joining may be into the last one itself.
+    const before = last?.size ?? 0
     const joined = last?.join(item) ?? null
-    if (last !== undefined && joined !== null) {
-      this.characters += joined.size - last.size
-      this.items[this.items.length - 1] = joined
-    } else {
+    if (joined === null) {
       this.items.push(item)
       this.characters += item.size
+    } else {
+      this.items[this.items.length - 1] = joined
+      this.characters += joined.size - before
     }
-    while (
-      this.items.length > this.limits.items || (this.characters > this.limits.characters && this.items.length > 1)
-    ) {
+    const { characters, items } = this.limits
+    if (this.items.length > items || this.characters > characters) {
       if (this.restart !== null) return this.reset()
-      this.characters -= this.items.shift()?.size ?? 0
+      while (this.items.length > 1 && (this.items.length > items || this.characters > characters)) {
+        this.characters -= this.items.shift()?.size ?? 0
+      }
     }
     this.filled.openUnsafe()
   }
