@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from "nod
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { type ScriptedReply, startModelServer } from "../../packages/core/src/testing/model-server.ts"
+import { isAlive } from "../tui/terminal.ts"
 import { makeHome } from "./command.ts"
 
 async function serve(...replies: ReadonlyArray<ScriptedReply>) {
@@ -389,6 +390,22 @@ describe("a session", () => {
     ])
     expect(sent.filter((message) => message.role === "tool").map((message) => message.tool_call_id)).toEqual(["c1"])
     expect(JSON.stringify(sent)).toMatch(/was stopped while bash was running/)
+  })
+
+  it("ends at the next start what commands of a killed one have left running, and nothing of one that lives", async () => {
+    const home = makeHome()
+    const start = (name: string) => home.start(["run", "--yes", `run echo $$ > ${name}; exec sleep 300`])
+    const [killed] = [start("orphan"), start("busy")]
+    const pidOf = (name: string): number =>
+      readdirSync(home.work).includes(name) ? Number(readFileSync(join(home.work, name), "utf8")) : 0
+    await until(() => pidOf("orphan") > 0 && pidOf("busy") > 0)
+    killed?.process.kill("SIGKILL")
+    await killed?.ended
+    expect([isAlive(pidOf("orphan")), isAlive(pidOf("busy"))]).toEqual([true, true])
+    await home.run(["run", "list"])
+    await until(() => !isAlive(pidOf("orphan")))
+    expect(isAlive(pidOf("busy"))).toBe(true)
+    process.kill(pidOf("busy"))
   })
 
   it("is listed, shown, exported and removed", async () => {

@@ -150,6 +150,12 @@ const procTable = (mark: string): ReadonlyArray<Row> => {
   })
 }
 
+/** When a process started, by the system's own count, which with its id is its identity; `null` if it cannot be told. */
+export const startOf = (pid: number): string | null => {
+  const stat = readable(`/proc/${pid}/stat`)
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null
+}
+
 const readable = (path: string): string => {
   try {
     return readFileSync(path, "utf8")

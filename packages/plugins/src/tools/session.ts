@@ -1,5 +1,6 @@
 /**
- * The session facet of the built-in tools: offers them, and ends with each session what its commands have left running.
+ * The session facet of the built-in tools: offers them, and ends with each session what its commands have left running, and
+ * with the first one what commands of a Bezel that was killed have.
  */
 import type { SessionContext } from "@bezel/core/host"
 import * as Effect from "effect/Effect"
@@ -11,6 +12,7 @@ import { makeFileState } from "./file-state.ts"
 import { listTool } from "./list.ts"
 import { readTool } from "./read.ts"
 import { searchTool } from "./search.ts"
+import { endSurvivors } from "./survivors.ts"
 import { writeTool } from "./write.ts"
 
 /** The part of the session context that the tools need. */
@@ -22,8 +24,17 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
   const files = makeFileState()
   const background = makeBackgroundProcesses()
   yield* ctx.onDispose(background.endAll)
+  let swept = false
   yield* ctx.onSession(({ identity }) =>
-    Effect.asVoid(
+    Effect.andThen(
+      Effect.suspend(() => {
+        if (swept) return Effect.void
+        swept = true
+        return Effect.forkScoped(Effect.flatMap(endSurvivors, (count) =>
+          count === 0
+            ? Effect.void
+            : Effect.logInfo(`Ended ${count} processes that a Bezel which was killed had left running.`)))
+      }),
       Effect.acquireRelease(Effect.void, () =>
         Effect.andThen(
           background.end(identity.sessionID),

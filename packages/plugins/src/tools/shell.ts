@@ -23,6 +23,7 @@ import { Socket } from "node:net"
 import type { Readable } from "node:stream"
 import type { CommandProcesses, FoundProcess } from "./process-tree.ts"
 import { findProcesses, killProcesses, MARK, markValue } from "./process-tree.ts"
+import { OWNER, ownerValue } from "./survivors.ts"
 
 export interface ShellCommand {
   readonly command: string
@@ -100,7 +101,13 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
         cwd: options.directory,
         detached: true,
         stdio: ["ignore", "pipe", "ignore"],
-        env: { ...process.env, ...quiet, ...options.environment, [MARK]: markValue(mark, process.env[MARK]) }
+        env: {
+          ...process.env,
+          ...quiet,
+          ...options.environment,
+          [MARK]: markValue(mark, process.env[MARK]),
+          [OWNER]: ownerValue()
+        }
       })
       // Node's pipe is a socket. Full-screen programs that have no terminal read keys from stderr, and would wait for ever
       // for what nobody writes; now they see the end at once, as on a pipe.
