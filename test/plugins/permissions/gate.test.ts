@@ -52,6 +52,7 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
           })) as Context["interactions"]["request"]
       },
       provide: () => Effect.void,
+      onActivate: () => Effect.void,
       session: { folder: () => Effect.succeed("/work/files") },
       tool: { transform: () => Effect.die("not used"), reload: Effect.void, list: Effect.succeed([]) }
     }

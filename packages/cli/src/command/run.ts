@@ -1,7 +1,7 @@
 /** `bezel run`: one prompt without a screen. Arguments in, the streams and the exit code out; the work is in `run/`. */
 import { type ModelRef, parseModelRef } from "@bezel/core/model"
 import { type SettingsReader, Trust } from "@bezel/core/settings"
-import { parseRule } from "@bezel/plugins/permissions"
+import { parseRule, type PermissionGateShape } from "@bezel/plugins/permissions"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -80,6 +80,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
       Effect.gen(function*() {
         const place = yield* openLocation(options.dir ?? currentFolder())
         starting = false
+        yield* checkRules(place.permissions, options, output)
         for (const notice of settingsNotices(place.settings)) output.notice(notice)
         if (!options.trust) {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
@@ -107,6 +108,25 @@ const noTurn = (error: unknown): RunResult => ({
   text: "",
   sessionID: null
 })
+
+/** A rule for something that is not there does nothing; who wrote it wants to know before anything runs. */
+const checkRules = (
+  gate: Pick<PermissionGateShape, "unknown">,
+  options: { readonly allow: ReadonlyArray<string>; readonly deny: ReadonlyArray<string> },
+  output: RunOutput
+) =>
+  Effect.gen(function*() {
+    for (const name of ["allow", "deny"] as const) {
+      for (const rule of options[name]) {
+        const read = parseRule(rule)
+        const unknown = Result.isSuccess(read) ? yield* gate.unknown([read.success.access]) : []
+        for (const { certain, message } of unknown) {
+          if (certain) return yield* Effect.fail(usage(`--${name} ${rule}: ${message}`))
+          output.warning(`--${name} ${rule} may have no effect: ${message}`)
+        }
+      }
+    }
+  })
 
 function sessionOf(id: string | null, latest: boolean): RunRequest["session"] {
   if (id !== null) return { type: "id", id }

@@ -11,6 +11,7 @@ import { AppPaths, Settings, type Trust } from "@bezel/core/settings"
 import { ToolRegistry } from "@bezel/core/tool"
 import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
+import { PermissionGate } from "@bezel/plugins/permissions/contract"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -68,6 +69,7 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     interactions: Context.get(services, InteractionBroker),
     tools: Context.get(services, ToolRegistry),
     agents: yield* Context.get(services, ServiceDirectory).useLocal(Agents),
+    permissions: yield* Context.get(services, ServiceDirectory).useLocal(PermissionGate),
     plugins: Context.get(services, PluginKernel).plugins
   }
 })

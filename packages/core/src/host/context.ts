@@ -95,7 +95,7 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
   readonly job: TaskKind<JobSpec>
   readonly tool: Contribution<
     ToolDraft,
-    { readonly name: string; readonly plugin: string; readonly description: string }
+    { readonly name: string; readonly plugin: string; readonly description: string; readonly namesAccess: boolean }
   >
   readonly provider: Contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>
   readonly interactions: {

@@ -11,12 +11,7 @@ import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind
 import type { FacetScope, KernelShape } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
-import type {
-  Implementation,
-  InteractionBrokerShape,
-  RemoteService,
-  ServiceDirectoryShape
-} from "../service/index.ts"
+import type { Implementation, InteractionBrokerShape, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { MutableRemoteEvents, MutableRemoteState } from "../service/index.ts"
 import type { OpenSession, SessionApi, SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
 import { declareHooks, declareNamespace, declareSection, declareSession, declareTask } from "../session/index.ts"
@@ -145,7 +140,10 @@ export const makeSessionContext = (
     onSession,
     upstream: upstreamOf(facet, parts.upstream),
     session: parts.session,
-    tool: contribution<ToolDraft, { readonly name: string; readonly plugin: string; readonly description: string }>(
+    tool: contribution<
+      ToolDraft,
+      { readonly name: string; readonly plugin: string; readonly description: string; readonly namesAccess: boolean }
+    >(
       (change) =>
         register({ kind: "tool", entry: { contributor, change: parts.generations.tools(generation, change) } }),
       parts.tools.reload,

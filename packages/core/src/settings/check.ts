@@ -90,7 +90,7 @@ const distance = (left: string, right: string): number => {
 }
 
 /** The known name that somebody who wrote `name` most likely meant, or `null`. */
-const closest = (name: string, known: ReadonlyArray<string>): string | null => {
+export const closestName = (name: string, known: ReadonlyArray<string>): string | null => {
   let best: string | null = null
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
@@ -104,7 +104,7 @@ const closest = (name: string, known: ReadonlyArray<string>): string | null => {
 }
 
 const unknownName = (name: string, known: ReadonlyArray<string>): string => {
-  const close = closest(name, known)
+  const close = closestName(name, known)
   if (close !== null) return `unknown setting; did you mean "${close}"?`
   return known.length === 0 ? "unknown setting" : `unknown setting; known here: ${[...known].sort().join(", ")}`
 }

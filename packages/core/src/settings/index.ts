@@ -1,3 +1,4 @@
+export { closestName } from "./check.ts"
 export * from "./error.ts"
 export { leadsOutOfProject, projectFolders, realPathWithin } from "./files.ts"
 export { settingsJsonSchema } from "./json-schema.ts"

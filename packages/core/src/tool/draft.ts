@@ -19,6 +19,8 @@ export interface ToolListing {
   readonly name: string
   readonly plugin: string
   readonly description: string
+  /** True if its calls name the access that permission rules match by themselves; else that is the tool's name. */
+  readonly namesAccess: boolean
   /** Plugins whose tool of this name was replaced, in order. */
   readonly replaced: ReadonlyArray<string>
   /** Plugins that wrap it, innermost first. */
@@ -83,6 +85,7 @@ export const listing = (drafted: DraftedTool): ToolListing => ({
   name: drafted.name,
   plugin: drafted.owner.plugin,
   description: drafted.tool.description,
+  namesAccess: drafted.tool.permission !== null,
   replaced: drafted.replaced,
   wrappedBy: drafted.wrappedBy
 })

@@ -93,6 +93,15 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
       )
   })
   const gate = yield* ctx.use(PermissionGate)
+  yield* ctx.onActivate(Effect.gen(function*() {
+    for (const { name, permissions, source, tools } of collected.agents.values()) {
+      for (const { message } of yield* gate.unknown([...Object.keys(permissions), ...Object.keys(tools)])) {
+        yield* Effect.logWarning(
+          `What the agent ${JSON.stringify(name)} (${source}) says of a tool has no effect: ${message}`
+        )
+      }
+    }
+  }))
   const open = yield* openSessions(ctx)
 
   yield* ctx.turns.configure({

@@ -7,6 +7,7 @@ import { SettingsKey } from "@bezel/core/settings"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import type { UnknownAccess } from "./access-names.ts"
 
 export type Verdict = typeof Verdict.Type
 export const Verdict = Schema.Literals(["allow", "ask", "deny"])
@@ -127,6 +128,8 @@ export interface Narrowing {
 export interface PermissionGateShape {
   /** Tools that the rules deny whatever they are called with. */
   readonly denied: ReadonlyArray<string>
+  /** Of these accesses, those that no tool has as the tools are now. */
+  readonly unknown: (accesses: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<UnknownAccess>>
   /** Asks the source before each call, until the scope ends. A source that fails blocks the call. */
   readonly narrow: (source: NarrowingSource) => Effect.Effect<void, never, Scope.Scope>
 }

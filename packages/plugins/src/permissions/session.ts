@@ -23,6 +23,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
 import * as os from "node:os"
+import { unknownAccesses } from "./access-names.ts"
 import {
   Approval,
   type ApprovalResponse,
@@ -53,7 +54,7 @@ const Memo = Schema.Struct({ allowed: Schema.Boolean, message: Schema.NullOr(Sch
 type Context =
   & Pick<
     SessionContext,
-    "options" | "location" | "settings" | "namespace" | "hooks" | "tool" | "provide"
+    "options" | "location" | "settings" | "namespace" | "hooks" | "tool" | "provide" | "onActivate"
   >
   & {
     readonly interactions: Pick<SessionContext["interactions"], "request">
@@ -189,8 +190,18 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
   yield* ctx.hooks(namespace, "tool", { beforeTool: gate }, { gate: true })
 
   const hidden = deniedAccesses(rules.rules)
+  const taken = new Set<string>()
+  const unknown = (accesses: ReadonlyArray<string>) =>
+    Effect.map(ctx.tool.list, (tools) => unknownAccesses(accesses, tools, taken))
+  // Once all tools are there. What the command line says wrongly is refused by the command.
+  yield* ctx.onActivate(Effect.gen(function*() {
+    for (const { message } of yield* unknown(Object.keys(settings))) {
+      yield* Effect.logWarning(`A rule of the setting permissions has no effect: ${message}`)
+    }
+  }))
   yield* ctx.provide(PermissionGate, {
     denied: hidden,
+    unknown,
     narrow: (source) =>
       Effect.asVoid(Effect.acquireRelease(
         Effect.sync(() => sources.add(source)),
@@ -203,6 +214,7 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
   })
   if (hidden.length > 0) {
     yield* ctx.tool.transform((draft) => {
+      for (const { name } of draft.list()) if (hidden.includes(name)) taken.add(name)
       for (const name of hidden) draft.remove(name)
     })
   }

@@ -1,0 +1,37 @@
+/**
+ * Whether a rule speaks of anything that is there. A rule with a slip of the pen in its access never matches, and whoever wrote
+ * it believes to be protected; so it is told by name.
+ */
+import { closestName } from "@bezel/core/settings"
+import type { ToolListing } from "@bezel/core/tool"
+
+/** An access of a rule that no tool is known to have. */
+export interface UnknownAccess {
+  readonly access: string
+  /** What is wrong and what was probably meant, to stand behind a colon. */
+  readonly message: string
+  /** Whether no tool can have it; a plugin's tool that names its accesses itself may name any. */
+  readonly certain: boolean
+}
+
+/** The accesses of the built-in tools, and the one that stands for all. */
+const builtinAccesses = ["bash", "edit", "list", "question", "read", "search", "subagent", "write"]
+
+type Listed = Pick<ToolListing, "name" | "plugin" | "namesAccess">
+
+const isBuiltin = (tool: Listed): boolean => tool.plugin.startsWith("bezel.")
+
+/** Of these accesses, those of no tool. `hidden` names tools that are there and not offered. */
+export const unknownAccesses = (
+  accesses: Iterable<string>,
+  tools: ReadonlyArray<Listed>,
+  hidden: Iterable<string>
+): ReadonlyArray<UnknownAccess> => {
+  const known = new Set([...builtinAccesses, ...tools.map(({ name }) => name), ...hidden])
+  const certain = tools.every((tool) => isBuiltin(tool) || !tool.namesAccess)
+  return [...new Set(accesses)].filter((access) => access !== "*" && !known.has(access)).map((access) => {
+    const meant = closestName(access, [...known])
+    const hint = meant === null ? `there are ${[...known].sort().join(", ")}` : `did you mean ${meant}?`
+    return { access, certain, message: `there is no tool ${JSON.stringify(access)} here; ${hint}` }
+  })
+}

@@ -1,0 +1,51 @@
+/** Rules and settings with a slip of the pen: told by name, so that nobody believes to be protected who is not. */
+import { describe, expect, it } from "vitest"
+import { makeHome } from "./command.ts"
+
+const options = { env: { BEZEL_SOURCE: "1" } }
+
+describe("a permission rule for a tool that there is not", () => {
+  it.each([
+    ["--deny", "wrte", `--deny wrte: there is no tool "wrte" here; did you mean write?`],
+    ["--deny", "bsh(rm *)", `--deny bsh(rm *): there is no tool "bsh" here; did you mean bash?`],
+    ["--allow", "nosuchtool", `--allow nosuchtool: there is no tool "nosuchtool" here; there are bash, edit, `]
+  ])("is refused on the command line: %s %s", async (option, rule, message) => {
+    const home = makeHome()
+    const ended = await home.run(["run", option, rule, "read a.txt"], options)
+    expect(ended).toMatchObject({ code: 2, stdout: "" })
+    expect(ended.stderr).toMatch(/^bezel: [^\n]*\n$/)
+    expect(ended.stderr).toContain(`bezel: ${message}`)
+  })
+
+  it("is told in settings and agents, and the run goes on", async () => {
+    const home = makeHome()
+    home.settings({
+      permissions: { bsh: "deny", "*": "allow", write: "deny", bash: "deny" },
+      agents: { mine: { tools: { wrte: false }, permissions: { edit: "deny" } } }
+    })
+    const { code, stderr } = await home.run(["run", "read a.txt"], options)
+    expect(code).toBe(0)
+    expect(stderr.split("\n").filter((line) => line.startsWith("bezel: "))).toEqual([
+      `bezel: A rule of the setting permissions has no effect: there is no tool "bsh" here; did you mean bash?`,
+      `bezel: What the agent "mine" (settings) says of a tool has no effect: there is no tool "wrte" here; did you mean write?`
+    ])
+  })
+
+  it("is one no more where a plugin brings that tool, and may be one where a plugin's tool has accesses of its own", async () => {
+    const home = makeHome()
+    const plugin = (more: string) =>
+      `import * as Effect from "effect/Effect"
+      import * as Schema from "effect/Schema"
+      import { Plugin, tool } from "@bezel/core"
+      export default Plugin.define({ id: "test.web", session: (ctx) => ctx.tool.transform((draft) => draft.set("web", tool({
+        description: "Fetches.", input: Schema.Struct({}), ${more} execute: () => Effect.void
+      }))) })`
+    home.write(".config/bezel/plugins/web.ts", plugin(""))
+    expect((await home.run(["run", "--deny", "web", "read a.txt"], options)).code).toBe(0)
+    expect((await home.run(["run", "--deny", "net", "read a.txt"], options)).code).toBe(2)
+    home.write(".config/bezel/plugins/web.ts", plugin(`permission: () => ({ access: "net", subjects: [] }),`))
+    const { code, stderr } = await home.run(["run", "--deny", "net", "read a.txt"], options)
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/^bezel: --deny net may have no effect: there is no tool "net" here; /m)
+  })
+})
