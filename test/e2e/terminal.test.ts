@@ -108,6 +108,12 @@ describe("bezel in a terminal", () => {
     expect((await terminal.ended).code).toBe(0)
   })
 
+  it("is made by plugins that are not part of a session, which the list of plugins says", async () => {
+    expect((await makeHome().run(["plugin", "list"])).stdout).toMatch(
+      /^bezel\.chat +\S+ +absent +built in: it has nothing for sessions, only for other hosts such as the screen$/m
+    )
+  })
+
   it("needs a terminal, and says so where there is none", async () => {
     expect(await makeHome().run([])).toMatchObject({
       code: 2,

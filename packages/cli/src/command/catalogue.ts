@@ -70,7 +70,11 @@ export const pluginList = listing((place) =>
       const outside = plugins.find(({ entry }) => entry.id === item.id)
       const source = outside?.source ?? "built in"
       const also = duplicates.filter(({ of }) => of === outside?.source).map((duplicate) => duplicate.source)
-      const error = item.error === null ? "" : `: ${oneLine(item.error, 200)}`
+      const error = item.error !== null
+        ? `: ${oneLine(item.error, 200)}`
+        : item.state === "absent"
+        ? ": it has nothing for sessions, only for other hosts such as the screen"
+        : ""
       const again = also.length === 0 ? "" : ` (also ${also.join(", ")})`
       return {
         json: { ...item, source, also },
