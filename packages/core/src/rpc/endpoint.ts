@@ -1,7 +1,7 @@
 /**
  * The endpoint of a host: serves its directory and its interactions to one connection after another.
  *
- * A connection reaches what remote tokens name, of the host and of the session it selected, and nothing else. Everything
+ * A connection reaches what remote tokens name, of the host and of the sessions it is attached to, and nothing else. Everything
  * that comes in is decoded inside the handlers by the token's own schemas; everything that goes out is encoded by them.
  * A defect becomes `internal` with an incident id that this host's log explains. Calls run on fresh fibers under the
  * caller's trace, with the `ClientIdentity` that the transport installed. A disconnect interrupts the calls of that client

@@ -1,9 +1,10 @@
 /**
  * The wire: one small static `effect/rpc` group that carries every service, whose tokens are known only at run time.
  *
- * `effect/rpc` does framing, correlation, streaming, acknowledgement and interruption. Its payloads are opaque to it: what
- * goes in is encoded, and what comes out decoded, by the codecs here and by each token's own schemas, inside the handlers.
- * So a payload that does not fit gets a precise code, never an untyped defect that ends every call of the client.
+ * `effect/rpc` does correlation, streaming, acknowledgement and interruption. Calls are the same messages without its
+ * codecs and fibers, which would cost as much again as the call. Payloads are opaque to it: what goes in is encoded, and
+ * what comes out decoded, by the codecs here and by each token's own schemas, inside the handlers. So a payload that does
+ * not fit gets a precise code, never an untyped defect that ends every call of the client.
  */
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
