@@ -1,6 +1,7 @@
 /** Rules and settings with a slip of the pen: told by name, so that nobody believes to be protected who is not. */
 import { describe, expect, it } from "vitest"
 import { makeHome } from "./command.ts"
+import { runInTerminal } from "./terminal.ts"
 
 const options = { env: { BEZEL_SOURCE: "1" } }
 
@@ -47,5 +48,28 @@ describe("a permission rule for a tool that there is not", () => {
     const { code, stderr } = await home.run(["run", "--deny", "net", "read a.txt"], options)
     expect(code).toBe(0)
     expect(stderr).toMatch(/^bezel: --deny net may have no effect: there is no tool "net" here; /m)
+  })
+})
+
+describe("a setting that has no effect", () => {
+  it("is told by name: servers of mcp, in a run and by doctor", async () => {
+    const home = makeHome()
+    home.settings({ mcp: { files: { command: ["x"] }, off: { command: ["y"], enabled: false } } })
+    const told = "The setting mcp has no effect yet: servers of the Model Context Protocol are not started (files)"
+    expect((await home.run(["run", "read a.txt"], options)).stderr).toContain(`bezel: ${told}\n`)
+    expect((await home.run(["doctor"], options)).stdout).toContain(`! settings: ${told}\n`)
+    home.settings({ mcp: { off: { command: ["y"], enabled: false } } })
+    expect((await home.run(["run", "read a.txt"], options)).stderr).not.toContain("mcp")
+  })
+
+  it("is told on the screen: a theme, the command of a key, and what the log was warned of", async () => {
+    const home = makeHome()
+    home.settings({ theme: "drak", keybindings: { "ctrl+t": "no.such", "ctrl+y": null }, permissions: { bsh: "deny" } })
+    const terminal = runInTerminal(home, "BEZEL_SOURCE=1 bezel")
+    await terminal.shows(/There is no theme "drak"; there are terminal, dark, light\./)
+    await terminal.shows(/ctrl\+t is bound to no\.such, which does not exist\./)
+    await terminal.shows(/A rule of the setting permissions has no effect: there is no tool "bsh"/)
+    terminal.type("\u0004")
+    expect((await terminal.ended).code).toBe(0)
   })
 })

@@ -24,6 +24,8 @@ export interface RunTerminalOptions<Item = PresentationItem> {
   readonly theme?: string
   /** Keys by command from the settings: `{ "ctrl+t": "thinking.cycle" }`. They win over what facets bind. */
   readonly keybindings?: { readonly [key: string]: string }
+  /** Shown when the first screen is there: what a person should know of how everything started. */
+  readonly warnings?: ReadonlyArray<string>
   /** Default: this process's terminal. */
   readonly terminal?: Terminal
   /** Told of each plugin that did not start; the person sees it too. */
@@ -81,6 +83,9 @@ export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Eff
           const first = options.screen ?? "chat"
           if (!(yield* host.show(first))) {
             yield* host.notify(`No plugin provides the screen "${first}". Press ctrl+c to leave.`, "error")
+          }
+          for (const warning of [...options.warnings ?? [], ...host.unknownNames()]) {
+            yield* host.notify(warning, "warning")
           }
           return yield* host.ended
         })

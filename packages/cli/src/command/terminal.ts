@@ -35,6 +35,9 @@ interface TerminalOptions {
 
 type Options = Parameters<Execute<TerminalOptions>>[0]
 
+/** As many as a screen has room for. */
+const maxWarnings = 3
+
 const usage = (message: string) => new Exit(exitCode.usage, message)
 
 export const terminal: Execute<TerminalOptions> = async (options, [path], environment) => {
@@ -43,11 +46,20 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     throw usage('this needs a terminal; bezel run "…" answers a prompt without one')
   }
-  const global = { environment, trust: options.trust, plugins: {} }
+  // Told on the screen once there is one; the log has them too.
+  const warnings: Array<string> = []
+  const global = {
+    environment,
+    trust: options.trust,
+    plugins: {},
+    onWarning: (message: string) => {
+      if (warnings.length < maxWarnings) warnings.push(message)
+    }
+  }
   const layer = Layer.provideMerge(Placement.inline, locationsLayer(global))
   return runProcess(
     Effect.gen(function*() {
-      const shown = yield* show(path ?? currentFolder(), options, environment).pipe(
+      const shown = yield* show(path ?? currentFolder(), options, environment, warnings).pipe(
         Effect.provide(layer),
         Effect.scoped
       )
@@ -64,7 +76,7 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
   )
 }
 
-const show = (path: string, options: Options, environment: Environment) =>
+const show = (path: string, options: Options, environment: Environment, warnings: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { directory } = yield* resolveLocation(path)
     if (!options.trust) yield* askForTrust(directory)
@@ -81,6 +93,7 @@ const show = (path: string, options: Options, environment: Environment) =>
       presentation,
       plugins: [...builtinTerminalPlugins(environment.version), ...outsideSources("tui", outside)],
       theme: settings.get(ThemeSetting),
+      warnings: [...settings.warnings, ...warnings],
       keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))
     })
     const page = session.isNew ? yield* host.session.messages(session.id, { limit: 1 }) : null

@@ -28,6 +28,8 @@ export interface SettingsKey<A> {
   readonly merge: (earlier: JsonValue, later: JsonValue) => JsonValue
   /** Makes what a file says independent of where the file stands: its relative paths absolute. `null`: nothing to do. */
   readonly relocate: ((value: JsonValue, absolute: (path: string) => string) => JsonValue) | null
+  /** What is odd about a value that is valid, one sentence each: what it asks for has no effect, for example. */
+  warnings(value: A): ReadonlyArray<string>
   /** One sentence, for documentation and for the JSON Schema. */
   readonly description: string
 }
@@ -46,6 +48,8 @@ export interface SettingsKeyOptions<A, I> {
   readonly merge?: (earlier: JsonValue, later: JsonValue) => JsonValue
   /** Makes relative paths in the section absolute, as seen from the file that says it. */
   readonly relocate?: (value: JsonValue, absolute: (path: string) => string) => JsonValue
+  /** What a person should know of a value that is valid; default: nothing. */
+  readonly warnings?: (value: NoInfer<A>) => ReadonlyArray<string>
   readonly description?: string
 }
 
@@ -57,6 +61,7 @@ export const SettingsKey = {
     untrusted: options.untrusted,
     merge: options.merge ?? mergeJson,
     relocate: options.relocate ?? null,
+    warnings: options.warnings ?? (() => []),
     description: options.description ?? ""
   })
 }

@@ -161,6 +161,7 @@ export const readSettings = Effect.fnUntraced(function*(
     const decoded = checker.decode(key, merged.value)
     if (Result.isSuccess(decoded)) {
       values.set(key.name, decoded.success)
+      warnings.push(...key.warnings(decoded.success))
       continue
     }
     // Each file was right by itself, so the fault is in what none of them has: told where the last one speaks of it.

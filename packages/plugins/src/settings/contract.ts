@@ -96,6 +96,14 @@ export const McpSetting: SettingsKey<{ readonly [name: string]: McpServer }> = S
   schema: Schema.Record(Schema.String, McpServer),
   default: {},
   untrusted: "drop",
+  warnings: (servers) => {
+    const names = Object.entries(servers).flatMap(([name, { enabled }]) => enabled === false ? [] : [name])
+    return names.length === 0
+      ? []
+      : [
+        `The setting mcp has no effect yet: servers of the Model Context Protocol are not started (${names.join(", ")})`
+      ]
+  },
   description: "Servers of the Model Context Protocol by name: a command to start, or a URL."
 })
 

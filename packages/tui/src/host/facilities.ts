@@ -50,6 +50,8 @@ export interface TerminalHost {
   /** Makes a set of registrations visible, in manifest order. */
   readonly apply: (items: ReadonlyArray<Registered<TerminalItem>>) => Effect.Effect<void>
   readonly notify: TerminalFacilities["ui"]["notify"]
+  /** What the options name that nobody has registered: the theme, commands of keys. One sentence each. */
+  readonly unknownNames: () => ReadonlyArray<string>
   /** Shows a screen; `false` when nobody registered it. */
   readonly show: (id: string) => Effect.Effect<boolean>
   /** Completes when the person quits or the process is told to stop; the terminal is restored by then. */
@@ -454,6 +456,18 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       facilities,
       apply: (items) => Effect.sync(() => registries.apply(items)),
       notify,
+      unknownNames: () => {
+        const themes = [...new Set([...Object.keys(builtinThemes), ...registries.list("theme").map(({ key }) => key)])]
+        const unbound = Object.entries(options.keybindings ?? {}).filter(([, command]) =>
+          registries.find("command", command) === undefined
+        )
+        return [
+          ...(themeOf(themeID) === undefined
+            ? [`There is no theme "${themeID}"; there are ${themes.join(", ")}.`]
+            : []),
+          ...unbound.map(([key, command]) => `${key} is bound to ${command}, which does not exist.`)
+        ]
+      },
       show,
       ended: Deferred.await(end),
       restore,
