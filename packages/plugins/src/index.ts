@@ -13,12 +13,10 @@ import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
 import type { PermissionOptions } from "./permissions/contract.ts"
 import type { ProvidersPluginOptions } from "./providers/contract.ts"
-import type { ProvidersPluginOptions } from "./providers/contract.ts"
 import type { ToolsOptions } from "./tools/contract.ts"
 
 /** Options of built-in plugins, as a manifest gives them. */
 export interface BuiltinOptions {
-  readonly providers?: ProvidersPluginOptions
   readonly providers?: ProvidersPluginOptions
   readonly tools?: ToolsOptions
   readonly context?: ContextOptions
