@@ -1,0 +1,59 @@
+/**
+ * A session host's process for tests: real storage in the folder that the order names, a scripted model, and, by the order's
+ * `mode`, a fault of its own.
+ */
+import { Plugin } from "@bezel/core/host"
+import { SessionStore } from "@bezel/core/session"
+import { SessionStorage } from "@bezel/core/storage"
+import { scriptedModel, testGlobals } from "@bezel/core/testing"
+import { sessionDirectoryPlugin } from "@bezel/plugins/session-directory"
+import { openLifeline, serveSessionHost } from "@bezel/server/process"
+import { Effect, Layer, Schema } from "effect"
+import { spawn } from "node:child_process"
+import { writeFileSync } from "node:fs"
+
+const Options = Schema.Struct({ data: Schema.String, mode: Schema.String })
+
+/** A wrapper that starts something in a group of its own and ends. */
+const leaving = Plugin.define({
+  id: "test.leaving",
+  session: (ctx) =>
+    ctx.onActivate(Effect.sync(() => {
+      spawn("/bin/sh", ["-c", "sleep 1000 & exec sleep 1000"], { detached: true, stdio: "ignore" }).unref()
+    }))
+})
+
+const program = Effect.gen(function*() {
+  const lifeline = yield* openLifeline
+  const { order } = lifeline
+  const { data, mode } = yield* Effect.orDie(Schema.decodeUnknownEffect(Options)(order.options))
+  if (mode === "crash") {
+    process.stderr.write("first words\nlast words\n")
+    process.exit(7)
+  }
+  if (mode === "tell") {
+    const secrets = [order.secret]
+    const everywhere = JSON.stringify([process.argv, process.env])
+    writeFileSync(`${data}/told`, JSON.stringify(secrets.map((secret) => everywhere.includes(secret))))
+  }
+  const sessions = yield* Layer.build(
+    SessionStore.layer({ directory: data, version: "test" }).pipe(
+      Layer.provideMerge(SessionStorage.layer({ directory: data }))
+    )
+  )
+  const plugins = [sessionDirectoryPlugin, ...(mode === "leaving" ? [leaving] : [])]
+  const globals = testGlobals(plugins, { sessions, model: scriptedModel(["hello", "hello again"]) })
+  const serving = Effect.provide(serveSessionHost(lifeline), globals)
+  if (mode === "deaf") {
+    // From when it serves on, it does nothing any more.
+    setTimeout(() => {
+      for (;;);
+    }, 1_500)
+  }
+  yield* serving
+}).pipe(Effect.scoped)
+
+Effect.runPromise(program).then(() => process.exit(0), (error) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  process.exit(1)
+})

@@ -1,0 +1,278 @@
+/** Session hosts in processes of their own: real processes, sockets and files. */
+import { Conversation, Coordinator, Plugin } from "@bezel/core/host"
+import { connectUnix } from "@bezel/core/rpc"
+import { SessionStore } from "@bezel/core/session"
+import { SessionStorage } from "@bezel/core/storage"
+import { emptySettings, temporaryDirectory } from "@bezel/core/testing"
+import { Settings } from "@bezel/core/settings"
+import { sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-directory"
+import { Placement } from "@bezel/server"
+import { type ProcessPlacementOptions, processPlacement } from "@bezel/server/process"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Layer, Stream } from "effect"
+import { spawn } from "node:child_process"
+import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { membersOf } from "../../packages/server/src/process/process-table.ts"
+
+const program = join(import.meta.dirname, "host-program.ts")
+
+const until = <A>(changes: Stream.Stream<A>, predicate: (value: A) => boolean) =>
+  Effect.timeout(Stream.runHead(Stream.filter(changes, predicate)), "10 seconds")
+
+const eventually = (what: string, predicate: () => boolean) =>
+  Effect.gen(function*() {
+    const giveUp = performance.now() + 10_000
+    while (!predicate()) {
+      if (performance.now() > giveUp) return yield* Effect.die(new Error(`not within 10 s: ${what}`))
+      yield* Effect.sleep(10)
+    }
+  })
+
+const isAlive = (pid: number): boolean => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1")
+    return !/^[ZX]$/.test(stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3))
+  } catch {
+    return false
+  }
+}
+
+/** A coordinator over folders of its own. */
+const deployment = (
+  mode: string,
+  options: Partial<ProcessPlacementOptions> = {},
+  folder: Effect.Effect<string, never, import("effect").Scope.Scope> = temporaryDirectory
+) =>
+  Effect.gen(function*() {
+    const root = yield* folder
+    const data = join(root, "data")
+    const work = join(root, "work")
+    for (const path of [data, work]) mkdirSync(path, { recursive: true })
+    const stored = SessionStore.layer({ directory: data, version: "test" }).pipe(
+      Layer.provideMerge(SessionStorage.layer({ directory: data })),
+      Layer.merge(Layer.succeed(Settings, Settings.of({
+        user: Effect.succeed(emptySettings),
+        forLocation: () => Effect.succeed(emptySettings),
+        keys: []
+      })))
+    )
+    const context = yield* Layer.build(
+      processPlacement({
+        command: [process.execPath, program],
+        state: join(root, "state"),
+        plugins: Plugin.sources("coordinator", [sessionDirectoryPlugin]),
+        options: { data, mode },
+        ...options
+      }).pipe(Layer.provideMerge(stored))
+    )
+    const coordinator = Context.get(context, Coordinator)
+    return {
+      root,
+      data,
+      work,
+      store: Context.get(context, SessionStore),
+      coordinator,
+      placement: Context.get(context, Placement)
+    }
+  })
+
+const pidOf = (root: string): number => {
+  const folder = join(root, "state/run/hosts")
+  const [name = ""] = readdirSync(folder)
+  return JSON.parse(readFileSync(join(folder, name), "utf8")).process?.pid ?? 0
+}
+
+describe("Placement.process", { timeout: 30_000 }, () => {
+  it.live("answers prompts from a process of its own, over sockets that only this user can open", () =>
+    Effect.gen(function*() {
+      const { placement, root, store, work } = yield* deployment("plain")
+      const host = yield* placement.place(work)
+      const { id } = yield* host.session.create({ title: "a talk" })
+      const { inputID } = yield* host.session.prompt({ sessionID: id, prompt: { text: "hi" } })
+      expect(yield* host.session.wait(id, inputID)).toMatchObject({ status: "done", text: "hello" })
+      expect(yield* host.session.finalText(id)).toBe("hello")
+      expect((yield* store.messages(id)).messages.length).toBeGreaterThan(1)
+      expect((yield* host.plugins).map((plugin) => plugin.state)).toEqual(["loaded", "loaded"])
+      const pid = pidOf(root)
+      expect(pid).not.toBe(process.pid)
+      expect(isAlive(pid)).toBe(true)
+      const run = join(root, "state/run")
+      const sockets = readdirSync(run).filter((name) => name.endsWith(".sock"))
+      expect(sockets).toHaveLength(2)
+      for (const name of sockets) expect(statSync(join(run, name)).mode & 0o777).toBe(0o600)
+      expect(statSync(run).mode & 0o777).toBe(0o700)
+    }).pipe(Effect.scoped))
+
+  it.live("gives the host its secret in neither arguments nor environment, and takes it once", () =>
+    Effect.gen(function*() {
+      const { coordinator, data, placement, root, work } = yield* deployment("tell")
+      const host = yield* placement.place(work)
+      yield* eventually("the host is connected", () => readdirSync(data).includes("told"))
+      expect(JSON.parse(readFileSync(join(data, "told"), "utf8"))).toEqual([false])
+      const picker = yield* (yield* host.connect({ label: "test" })).use(SessionPicker)
+      yield* until(picker.state.changes, ({ upstream }) => upstream === "connected")
+      expect(yield* coordinator.clients).toEqual([{ host: work, location: host.location, leases: "all" }])
+      // A stranger who knows the socket and no secret is sent away.
+      const run = join(root, "state/run")
+      for (const name of readdirSync(run).filter((file) => file.endsWith(".sock"))) {
+        const transport = yield* connectUnix(join(run, name))
+        transport.post(JSON.stringify({ _tag: "Admit", secret: "guessed" }))
+        yield* transport.run(() => null)
+      }
+      expect(yield* coordinator.clients).toHaveLength(1)
+    }).pipe(Effect.scoped))
+
+  it.live("shows sessions through coordinator, host process and client, and creates them there", () =>
+    Effect.gen(function*() {
+      const { placement, store, work } = yield* deployment("plain")
+      const host = yield* placement.place(work)
+      const picker = yield* (yield* host.connect({ label: "test" })).use(SessionPicker)
+      yield* until(picker.state.changes, ({ upstream }) => upstream === "connected")
+      const { sessionID } = yield* picker.create({ title: "from far" })
+      expect(yield* store.get(sessionID)).toMatchObject({ title: "from far", location: { directory: work } })
+      yield* until(picker.state.changes, ({ sessions }) => sessions[0]?.title === "from far")
+      yield* host.session.prompt({ sessionID, prompt: { text: "hi" } })
+      yield* until(picker.state.changes, ({ sessions }) => sessions[0]?.status === "active")
+      yield* until(picker.state.changes, ({ sessions }) => sessions[0]?.status === "idle")
+    }).pipe(Effect.scoped))
+
+  it.live("starts a host that was killed again at the next demand, and its clients come back to it", () =>
+    Effect.gen(function*() {
+      const { coordinator: _, placement, root, work } = yield* deployment("plain")
+      const host = yield* placement.place(work)
+      const { id } = yield* host.session.create()
+      const connection = yield* host.connect({ label: "test", sessionID: id })
+      const picker = yield* connection.use(SessionPicker)
+      const before = pidOf(root)
+      process.kill(before, "SIGKILL")
+      yield* until(connection.state.changes, ({ status }) => status === "disconnected")
+      expect(yield* Effect.flip(picker.refresh())).toMatchObject({ code: "disconnected" })
+      yield* until(connection.state.changes, ({ status }) => status === "connected")
+      const after = pidOf(root)
+      expect(after).not.toBe(before)
+      const { inputID } = yield* host.session.prompt({ sessionID: id, prompt: { text: "hi" } })
+      expect(yield* host.session.wait(id, inputID)).toMatchObject({ text: "hello" })
+      expect(connection.session.value).toBe(id)
+    }).pipe(Effect.scoped))
+
+  it.live("leaves a host that dies three times within a minute failed, with the end of its log, until it is started by name", () =>
+    Effect.gen(function*() {
+      const { coordinator, placement, store, work } = yield* deployment("crash", {
+        supervision: { firstDelayMillis: 1 }
+      })
+      const deaths: Array<string> = []
+      for (let attempt = 0; attempt < 4; attempt++) {
+        deaths.push((yield* Effect.flip(Effect.scoped(placement.place(work)))).message)
+      }
+      expect(deaths[0]).toContain("it ended with code 7")
+      expect(deaths[3]).toContain("has died 3 times within a minute")
+      expect(deaths[3]).toContain("first words\nlast words")
+      const { id } = yield* store.create({ location: { directory: work, workspaceID: null } })
+      expect(coordinator).toBeDefined()
+      expect(yield* store.get(id)).toMatchObject({ id })
+    }).pipe(Effect.scoped))
+
+  it.live("gives each session a process of its own, which serves no other", () =>
+    Effect.gen(function*() {
+      const { coordinator, placement, root, work } = yield* deployment("plain", { isolation: "session" })
+      const host = yield* placement.place(work)
+      const one = yield* host.session.create()
+      const two = yield* host.session.create()
+      const connection = yield* host.connect({ label: "test", sessionID: one.id })
+      yield* host.connect({ label: "test", sessionID: two.id })
+      expect(readdirSync(join(root, "state/run/hosts"))).toHaveLength(2)
+      expect(yield* Effect.flip(connection.select(two.id))).toMatchObject({ code: "invalid_arguments" })
+      yield* eventually("both are connected", () => Effect.runSync(coordinator.clients).length === 2)
+      expect((yield* coordinator.clients).map(({ leases }) => leases).sort()).toEqual([[one.id], [two.id]].sort())
+      const conversation = yield* connection.use(Conversation, { key: `${one.id}/c1` })
+      yield* conversation.ready
+      expect(conversation.view.value?.conversation.sessionID).toBe(one.id)
+    }).pipe(Effect.scoped))
+
+  it.live("kills a host that does not answer any more", () =>
+    Effect.gen(function*() {
+      const { placement, root, work } = yield* deployment("deaf", { times: { pingMillis: 100, silenceMillis: 600 } })
+      const host = yield* placement.place(work)
+      const connection = yield* host.connect({ label: "test" })
+      const before = pidOf(root)
+      yield* until(connection.state.changes, ({ status }) => status === "disconnected")
+      yield* eventually("it is gone", () => !isAlive(before))
+      expect(isAlive(before)).toBe(false)
+    }).pipe(Effect.scoped))
+
+  it.live("ends a host that nobody needs, in order", () =>
+    Effect.gen(function*() {
+      const { placement, root, work } = yield* deployment("plain", { idleTime: "200 millis" })
+      yield* placement.place(work)
+      const pid = pidOf(root)
+      yield* eventually("it has ended", () => !isAlive(pid) && readdirSync(join(root, "state/run/hosts")).length === 0)
+      const host = yield* placement.place(work)
+      expect((yield* host.plugins).length).toBe(2)
+    }).pipe(Effect.scoped))
+
+  it.live("leaves nothing behind when it closes: no process of the whole tree, no socket, no record", () =>
+    Effect.gen(function*() {
+      const root = yield* temporaryDirectory
+      const members: Array<number> = []
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { placement, work } = yield* deployment("leaving", {}, Effect.succeed(root))
+        yield* placement.place(work)
+        const folder = join(root, "state/run/hosts")
+        const mark = (readdirSync(folder)[0] ?? "").replace(/\.json$/, "")
+        yield* eventually("all of it runs", () => membersOf(mark, null).length >= 3)
+        members.push(...membersOf(mark, null).map(({ pid }) => pid))
+      }))
+      expect(members.length).toBeGreaterThanOrEqual(3)
+      expect(members.filter(isAlive)).toEqual([])
+      expect(readdirSync(join(root, "state/run"))).toEqual(["hosts"])
+      expect(readdirSync(join(root, "state/run/hosts"))).toEqual([])
+    }).pipe(Effect.scoped))
+
+  it.live("ends, at its next start, what a killed coordinator has left behind", () =>
+    Effect.gen(function*() {
+      const root = yield* temporaryDirectory
+      const killed = spawn(process.execPath, [join(import.meta.dirname, "coordinator-program.ts"), root], {
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => killed.kill("SIGKILL")))
+      yield* Effect.promise(() => new Promise((resolve) => killed.stdout.once("data", resolve)))
+      const folder = join(root, "state/run/hosts")
+      const mark = (readdirSync(folder)[0] ?? "").replace(/\.json$/, "")
+      yield* eventually("all of it runs", () => membersOf(mark, null).length >= 3)
+      const members = membersOf(mark, null).map(({ pid }) => pid)
+      // So that the host cannot notice that its coordinator is gone.
+      process.kill(pidOf(root), "SIGSTOP")
+      killed.kill("SIGKILL")
+      yield* eventually("the coordinator is gone", () => killed.signalCode !== null)
+      expect(members.every(isAlive)).toBe(true)
+      yield* deployment("plain", {}, Effect.succeed(root))
+      expect(members.filter(isAlive)).toEqual([])
+      expect(readdirSync(folder)).toEqual([])
+    }).pipe(Effect.scoped))
+
+  it.live("leaves the hosts of another coordinator that lives alone", () =>
+    Effect.gen(function*() {
+      const root = yield* temporaryDirectory
+      const first = yield* deployment("plain", {}, Effect.succeed(root))
+      yield* first.placement.place(first.work)
+      const pid = pidOf(root)
+      yield* deployment("plain", {}, Effect.succeed(root))
+      expect(isAlive(pid)).toBe(true)
+    }).pipe(Effect.scoped))
+
+  it.live("a host ends itself when its coordinator is gone", () =>
+    Effect.gen(function*() {
+      const root = yield* temporaryDirectory
+      const killed = spawn(process.execPath, [join(import.meta.dirname, "coordinator-program.ts"), root], {
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => killed.kill("SIGKILL")))
+      yield* Effect.promise(() => new Promise((resolve) => killed.stdout.once("data", resolve)))
+      const pid = pidOf(root)
+      killed.kill("SIGKILL")
+      yield* eventually("the host has ended", () => !isAlive(pid))
+      expect(isAlive(pid)).toBe(false)
+      yield* deployment("plain", {}, Effect.succeed(root))
+    }).pipe(Effect.scoped))
+})
