@@ -36,6 +36,7 @@ type Feature =
   | "agents"
   | "compaction"
   | "sessionDirectory"
+  | "versions"
   | "chat"
 
 const order: ReadonlyArray<Feature> = [
@@ -49,6 +50,7 @@ const order: ReadonlyArray<Feature> = [
   "subagent",
   "compaction",
   "sessionDirectory",
+  "versions",
   "chat"
 ]
 
