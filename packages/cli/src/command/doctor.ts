@@ -5,8 +5,10 @@
  * are missing.
  */
 import { AppPaths, Settings, Trust } from "@bezel/core/settings"
+import { type LeaseState, leaseState, sessionsFolder, sessionsIn } from "@bezel/core/storage"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import { join } from "node:path"
 import type { Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { exitCode } from "../exit.ts"
@@ -43,6 +45,16 @@ const look = <E, R>(part: string, findings: Effect.Effect<ReadonlyArray<Finding>
     const error = Cause.squash(cause)
     return Effect.succeed([fault(part, oneLine(error instanceof Error ? error.message : String(error), 400))])
   })
+
+const lockFinding = (id: string, { holder, state }: LeaseState): Finding => {
+  const who = holder === null ? "a process that has not said which" : `process ${holder.pid} (${holder.command})`
+  return state === "held"
+    ? ok("locks", `session ${id} is in use by ${who}${holder === null ? "" : `, started ${holder.startedAt}`}`)
+    : warning(
+      "locks",
+      `session ${id} was left behind by ${who}, which is gone; nothing is locked: bezel run --session ${id} goes on with it`
+    )
+}
 
 export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
   const global = { environment, trust: options.trust }
@@ -116,13 +128,30 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
       ]
     })
   )
+  const locks = look(
+    "locks",
+    Effect.gen(function*() {
+      const { data } = yield* AppPaths
+      const findings: Array<Finding> = []
+      for (const id of sessionsIn(data)) {
+        const lease = yield* Effect.catch(leaseState(join(sessionsFolder(data), id)), Effect.succeed)
+        if (lease === null) continue
+        if ("message" in lease) findings.push(warning("locks", `session ${id}: ${lease.message}`))
+        else findings.push(lockFinding(id, lease))
+      }
+      return findings.length === 0 ? [ok("locks", "no session is in use")] : findings
+    })
+  )
   return runProcess(Effect.gen(function*() {
     const node = ok("node", `${process.version} at ${process.execPath}`)
     const first = yield* Effect.provide(Effect.all([folders, settings]), settingsLayer(global))
     const findings = [ok("bezel", environment.version), node, ...first.flat()]
     // A location cannot boot on settings that do not read; that fault is told already.
     if (findings.every((item) => item.state !== "fault")) findings.push(...(yield* location))
-    findings.push(...(yield* Effect.provide(sessions, AppPaths.layer)))
+    findings.push(
+      ...(yield* Effect.provide(sessions, AppPaths.layer)),
+      ...(yield* Effect.provide(locks, AppPaths.layer))
+    )
     for (const item of findings) {
       const mark = item.state === "ok" ? "✓" : item.state === "warning" ? "!" : "✗"
       process.stdout.write(options.json ? `${JSON.stringify(item)}\n` : `${mark} ${item.part}: ${item.message}\n`)

@@ -2,6 +2,8 @@ export { attempt as attemptOn, Database, ensureFormat, privateFolder, storageErr
 export type { DatabaseOptions, Durability, Format, Migration, StoredSort } from "./database.ts"
 export { openJsonl, openJsonlReader } from "./jsonl.ts"
 export type { JsonlOptions, JsonlReader } from "./jsonl.ts"
+export { leaseState } from "./lease.ts"
+export type { LeaseState } from "./lease.ts"
 export { makeMemoryStorage, MemorySession } from "./memory.ts"
 export { jsonlFormat } from "./migrate-jsonl.ts"
 export type { JsonlFormat } from "./migrate-jsonl.ts"

@@ -70,6 +70,29 @@ const tryLock = (path: string): Database | null => {
   }
 }
 
+/** A lease that somebody has said to hold. */
+export interface LeaseState {
+  /** `stale`: the holder is gone without having given it back; whoever opens the session next takes it over. */
+  readonly state: "held" | "stale"
+  /** `null`: what it said cannot be read. */
+  readonly holder: Holder | null
+}
+
+/** The lease of the session in `folder`, or `null` if nobody has it. Changes nothing; a free lock is taken for an instant. */
+export const leaseState = (folder: string): Effect.Effect<LeaseState | null, StorageError> =>
+  Effect.try({
+    try: (): LeaseState | null => {
+      const [holderPath, lockPath] = [nodePath.join(folder, "lease.json"), nodePath.join(folder, "lease.db")]
+      if (!fs.existsSync(holderPath)) return null
+      const holder = readHolder(holderPath)
+      if (!fs.existsSync(lockPath)) return { state: "stale", holder }
+      const lock = tryLock(lockPath)
+      lock?.close()
+      return { state: lock === null ? "held" : "stale", holder }
+    },
+    catch: (error) => storageError(error, folder)
+  })
+
 const publish = (path: string): void => {
   const temporary = `${path}.${process.pid}`
   fs.writeFileSync(temporary, JSON.stringify(currentProcess()), { mode: 0o600 })
