@@ -32,9 +32,8 @@ const program = Effect.gen(function*() {
     process.exit(7)
   }
   if (mode === "tell") {
-    const secrets = [order.secret]
-    const everywhere = JSON.stringify([process.argv, process.env])
-    writeFileSync(`${data}/told`, JSON.stringify(secrets.map((secret) => everywhere.includes(secret))))
+    const isShown = JSON.stringify([process.argv, process.env]).includes(order.secret)
+    writeFileSync(`${data}/told`, JSON.stringify({ isShown, coordinator: order.coordinator, secret: order.secret }))
   }
   const sessions = yield* Layer.build(
     SessionStore.layer({ directory: data, version: "test" }).pipe(

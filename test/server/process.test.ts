@@ -1,5 +1,5 @@
 /** Session hosts in processes of their own: real processes, sockets and files. */
-import { Conversation, Coordinator, Plugin } from "@bezel/core/host"
+import { Conversation, Coordinator, type Fleet, Plugin } from "@bezel/core/host"
 import { connectUnix } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
@@ -9,7 +9,7 @@ import { sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-di
 import { Placement } from "@bezel/server"
 import { type ProcessPlacementOptions, processPlacement } from "@bezel/server/process"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer, Stream } from "effect"
+import { Context, Effect, Layer, type Scope, Stream } from "effect"
 import { spawn } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -38,14 +38,22 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** A coordinator over folders of its own. */
+/** A coordinator over folders of its own, and what its facets get. */
 const deployment = (
   mode: string,
   options: Partial<ProcessPlacementOptions> = {},
-  folder: Effect.Effect<string, never, import("effect").Scope.Scope> = temporaryDirectory
+  folder: Effect.Effect<string, never, Scope.Scope> = temporaryDirectory
 ) =>
   Effect.gen(function*() {
     const root = yield* folder
+    let fleet: Fleet | null = null
+    const watching = Plugin.define({
+      id: "test.watching",
+      coordinator: (ctx) =>
+        Effect.sync(() => {
+          fleet = ctx.fleet
+        })
+    })
     const data = join(root, "data")
     const work = join(root, "work")
     for (const path of [data, work]) mkdirSync(path, { recursive: true })
@@ -61,7 +69,7 @@ const deployment = (
       processPlacement({
         command: [process.execPath, program],
         state: join(root, "state"),
-        plugins: Plugin.sources("coordinator", [sessionDirectoryPlugin]),
+        plugins: Plugin.sources("coordinator", [sessionDirectoryPlugin, watching]),
         options: { data, mode },
         ...options
       }).pipe(Layer.provideMerge(stored))
@@ -73,6 +81,10 @@ const deployment = (
       work,
       store: Context.get(context, SessionStore),
       coordinator,
+      fleet: (): Fleet => {
+        if (fleet === null) throw new Error("the coordinator has no facet")
+        return fleet
+      },
       placement: Context.get(context, Placement)
     }
   })
@@ -106,19 +118,23 @@ describe("Placement.process", { timeout: 30_000 }, () => {
 
   it.live("gives the host its secret in neither arguments nor environment, and takes it once", () =>
     Effect.gen(function*() {
-      const { coordinator, data, placement, root, work } = yield* deployment("tell")
+      const { coordinator, data, placement, work } = yield* deployment("tell")
       const host = yield* placement.place(work)
-      yield* eventually("the host is connected", () => readdirSync(data).includes("told"))
-      expect(JSON.parse(readFileSync(join(data, "told"), "utf8"))).toEqual([false])
+      const told = JSON.parse(readFileSync(join(data, "told"), "utf8"))
+      expect(told.isShown).toBe(false)
       const picker = yield* (yield* host.connect({ label: "test" })).use(SessionPicker)
       yield* until(picker.state.changes, ({ upstream }) => upstream === "connected")
       expect(yield* coordinator.clients).toEqual([{ host: work, location: host.location, leases: "all" }])
-      // A stranger who knows the socket and no secret is sent away.
-      const run = join(root, "state/run")
-      for (const name of readdirSync(run).filter((file) => file.endsWith(".sock"))) {
-        const transport = yield* connectUnix(join(run, name))
-        transport.post(JSON.stringify({ _tag: "Admit", secret: "guessed" }))
-        yield* transport.run(() => null)
+      // Who knows the socket and no secret, or one that has been used, is sent away.
+      for (const secret of ["guessed", told.secret]) {
+        const transport = yield* connectUnix(told.coordinator)
+        transport.post(JSON.stringify({ _tag: "Admit", secret }))
+        const frames: Array<string> = []
+        yield* transport.run((frame) => {
+          frames.push(frame)
+          return null
+        })
+        expect(frames.map((frame) => JSON.parse(frame).code)).toEqual(["unauthorized"])
       }
       expect(yield* coordinator.clients).toHaveLength(1)
     }).pipe(Effect.scoped))
@@ -139,7 +155,7 @@ describe("Placement.process", { timeout: 30_000 }, () => {
 
   it.live("starts a host that was killed again at the next demand, and its clients come back to it", () =>
     Effect.gen(function*() {
-      const { coordinator: _, placement, root, work } = yield* deployment("plain")
+      const { placement, root, work } = yield* deployment("plain")
       const host = yield* placement.place(work)
       const { id } = yield* host.session.create()
       const connection = yield* host.connect({ label: "test", sessionID: id })
@@ -158,19 +174,20 @@ describe("Placement.process", { timeout: 30_000 }, () => {
 
   it.live("leaves a host that dies three times within a minute failed, with the end of its log, until it is started by name", () =>
     Effect.gen(function*() {
-      const { coordinator, placement, store, work } = yield* deployment("crash", {
-        supervision: { firstDelayMillis: 1 }
-      })
+      const { fleet, placement, store, work } = yield* deployment("crash", { supervision: { firstDelayMillis: 1 } })
+      const { start, status } = fleet().processes
       const deaths: Array<string> = []
       for (let attempt = 0; attempt < 4; attempt++) {
         deaths.push((yield* Effect.flip(Effect.scoped(placement.place(work)))).message)
       }
-      expect(deaths[0]).toContain("it ended with code 7")
+      expect(deaths[0]).toContain("it ended with code 7. The end of its log:\nfirst words\nlast words")
       expect(deaths[3]).toContain("has died 3 times within a minute")
       expect(deaths[3]).toContain("first words\nlast words")
+      expect(yield* status).toMatchObject([{ state: "failed", pid: null, location: { directory: work } }])
+      // By name it gets another chance, and dies again.
       const { id } = yield* store.create({ location: { directory: work, workspaceID: null } })
-      expect(coordinator).toBeDefined()
-      expect(yield* store.get(id)).toMatchObject({ id })
+      expect((yield* Effect.flip(start(id))).message).toContain("it ended with code 7")
+      expect(yield* status).toMatchObject([{ state: "waiting" }])
     }).pipe(Effect.scoped))
 
   it.live("gives each session a process of its own, which serves no other", () =>

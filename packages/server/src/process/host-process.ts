@@ -139,7 +139,9 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
       child.kill("SIGKILL")
     }
     const pinging = setInterval(() => {
-      if (performance.now() - answeredAt > times.silenceMillis) return kill("it did not answer any more and was killed")
+      // While it boots, the limit of that holds.
+      const silence = Deferred.isDoneUnsafe(ready) ? performance.now() - answeredAt : 0
+      if (silence > times.silenceMillis) return kill("it did not answer any more and was killed")
       line?.write(writeLine({ type: "ping" }))
     }, times.pingMillis)
     const booting = setTimeout(() => {
@@ -155,7 +157,12 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
       fs.rmSync(order.socket, { force: true })
       entry.close()
       const reason = said ?? how
-      Deferred.doneUnsafe(ready, Effect.fail(unavailable(`The session host of ${order.host} did not start: ${reason}.`)))
+      if (!Deferred.isDoneUnsafe(ready)) {
+        const lines = said === null ? lastLines(options.log, 8) : ""
+        const end = lines === "" ? "" : ` The end of its log:\n${lines}`
+        const message = `The session host of ${order.host} did not start: ${reason}.${end}`
+        Deferred.doneUnsafe(ready, Effect.fail(unavailable(message)))
+      }
       Deferred.doneUnsafe(ended, Effect.succeed({ inOrder, reason }))
     }).pipe(Effect.forkDetach({ startImmediately: true }))
 
