@@ -62,6 +62,17 @@ describe("a setting that has no effect", () => {
     expect((await home.run(["run", "read a.txt"], options)).stderr).not.toContain("mcp")
   })
 
+  it("is told by doctor, as is whatever else is odd about how plugins start", async () => {
+    const home = makeHome()
+    home.settings({ permissions: { bsh: "deny" }, plugins: ["./nope.ts"] })
+    const { code, stdout } = await home.run(["doctor"], options)
+    const lines = stdout.split("\n").filter((line) => /^[!✗]/.test(line))
+    expect([code, lines]).toEqual([1, [
+      `! plugins: A rule of the setting permissions has no effect: there is no tool "bsh" here; did you mean bash?`,
+      expect.stringMatching(/^✗ plugins: nope\.ts failed: .*the file does not exist$/)
+    ]])
+  })
+
   it("is told on the screen: a theme, the command of a key, and what the log was warned of", async () => {
     const home = makeHome()
     home.settings({ theme: "drak", keybindings: { "ctrl+t": "no.such", "ctrl+y": null }, permissions: { bsh: "deny" } })

@@ -92,6 +92,7 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
       ]
     })
   )
+  const warned = new Set<string>()
   const location = look(
     "plugins",
     Effect.gen(function*() {
@@ -106,11 +107,17 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
       })
       return [
         ok("plugins", `${plugins.filter((plugin) => plugin.state === "loaded").length} loaded`),
+        ...[...warned].filter((message) => broken.every((plugin) => plugin.error !== message)).map((message) =>
+          warning("plugins", message)
+        ),
         ...broken.map((plugin) => fault("plugins", `${plugin.id} failed: ${plugin.error ?? "without saying why"}`)),
         ok("models", `${ready.length} of ${models.length} can be used (bezel model list)`),
         chosen
       ]
-    }).pipe(Effect.scoped, Effect.provide(locationsLayer({ ...global, plugins: {} })))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(locationsLayer({ ...global, plugins: {}, onWarning: (message) => warned.add(message) }))
+    )
   )
   const sessions = look(
     "sessions",
