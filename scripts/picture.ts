@@ -18,7 +18,7 @@ const files = {
     'import { total } from "./cart.ts"\n\nconsole.log(total([2, 3]) === 5 ? "ok" : "total is wrong")\n'
 }
 const steps: ReadonlyArray<readonly [shows: RegExp, keys: string]> = [
-  [/default model/, "search total in **/*.ts then edit cart.ts: sum = price => sum += price\r"],
+  [/bezel\/offline/, "search total in **/*.ts then edit cart.ts: sum = price => sum += price\r"],
   [/Allow edit\?/, "\r"],
   [/✓ edit[\s\S]*bezel\/offline/, "run node cart.test.ts\r"],
   [/Allow bash\?/, ""]

@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from "nod
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { type ScriptedReply, startModelServer } from "../../packages/core/src/testing/model-server.ts"
-import { isAlive } from "../tui/terminal.ts"
 import { makeHome } from "./command.ts"
 
 async function serve(...replies: ReadonlyArray<ScriptedReply>) {

@@ -20,7 +20,7 @@ describe("bezel in a terminal", () => {
     const home = makeHome()
     home.write("work/note.txt", "Bezels hold stones.\n")
     const terminal = runInTerminal(home, around("bezel"))
-    await terminal.shows(/bezel\/offline|default model/)
+    await terminal.shows(/bezel\/offline/)
     terminal.type("read note.txt\r")
     await terminal.shows(/✓ read note\.txt/)
     await terminal.shows(/Bezels hold stones/)
@@ -33,7 +33,7 @@ describe("bezel in a terminal", () => {
   it("asks before a command runs, and takes no for an answer", async () => {
     const home = makeHome()
     const terminal = runInTerminal(home, "bezel")
-    await terminal.shows(/default model/)
+    await terminal.shows(/bezel\/offline/)
     terminal.type("run touch made\r")
     await terminal.shows(/Allow bash\?/)
     await look()
@@ -53,7 +53,7 @@ describe("bezel in a terminal", () => {
   it("restores the terminal when it is told to stop", async () => {
     const home = makeHome()
     const terminal = runInTerminal(home, around("sh -c 'echo $$ > pid; exec bezel'"))
-    await terminal.shows(/default model/)
+    await terminal.shows(/bezel\/offline/)
     process.kill(Number(readFileSync(join(home.work, "pid"), "utf8")), "SIGTERM")
     await terminal.ended
     expect(terminal.text()).toContain("same modes")
@@ -62,7 +62,7 @@ describe("bezel in a terminal", () => {
   it("ends what it has started when its terminal is closed", async () => {
     const home = makeHome()
     const terminal = runInTerminal(home, "trap : HUP; bezel 2> err; echo $? > code; mv code ended")
-    await terminal.shows(/default model/)
+    await terminal.shows(/bezel\/offline/)
     terminal.type("run echo $$ > sleeper; exec sleep 341\r")
     await terminal.shows(/Allow bash\?/)
     await look()
@@ -83,7 +83,7 @@ describe("bezel in a terminal", () => {
     const terminal = runInTerminal(home, "bezel")
     await terminal.shows(/Trust them\? \[y\/N\]/)
     terminal.type("y\r")
-    await terminal.shows(/default model/)
+    await terminal.shows(/bezel\/offline/)
     terminal.type("\u0004")
     await terminal.ended
     expect((await home.run(["plugin", "list"])).stdout).toMatch(/example\.ticket +1\.0\.0 +loaded/)
@@ -100,7 +100,7 @@ describe("bezel in a terminal", () => {
     onTestFinished(() => server.close())
     home.useServer(server, { permissions: { ticket: "allow" } })
     const terminal = runInTerminal(home, "bezel")
-    await terminal.shows(/test\/m|default model/)
+    await terminal.shows(/test\/m/)
     terminal.type("what is SHOP-12?\r")
     await terminal.shows(/SHOP-12 Cart loses items open/)
     await terminal.shows(/It is open\./)

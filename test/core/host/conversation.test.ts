@@ -1,7 +1,7 @@
 import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
 import { ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime } from "@bezel/core/session"
-import { run, say, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
+import { run, say, scriptedModel, testPresentation, testSessionHost, type TestSessionHost } from "@bezel/core/testing"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Stream } from "effect"
 import * as TestClock from "effect/testing/TestClock"
@@ -14,6 +14,16 @@ const attached = (script: Parameters<typeof scriptedModel>[0], plugins: Readonly
     const conversation = yield* connection.use(Conversation, { key: conversationKey(id, "c1") })
     yield* conversation.ready
     return { host, id, connection, conversation }
+  })
+
+/** The session's record once it says that work was done which took more output than this. */
+const told = (host: TestSessionHost, id: string, output = 0) =>
+  Effect.gen(function*() {
+    for (;;) {
+      const record = yield* host.session.get(id)
+      if (record.status === "idle" && record.usage.output > output) return record
+      yield* Effect.sleep(5)
+    }
   })
 
 describe("Conversation service", () => {
@@ -43,6 +53,35 @@ describe("Conversation service", () => {
       expect(local.view.value).toEqual(view)
       expect(seen.length).toBeGreaterThan(2)
       expect(seen.slice(1)).not.toContain(false)
+    }).pipe(Effect.scoped))
+
+  it.live("puts what is sent through it into the catalogue: what was asked, that it was done and what it took", () =>
+    Effect.gen(function*() {
+      const { conversation, host, id } = yield* attached(["one", "two"])
+      const { inputID } = yield* conversation.send({ text: "  what is\nit?  " })
+      yield* conversation.wait({ inputID })
+      const record = yield* told(host, id)
+      expect(record.title).toBe("what is it?")
+      expect(record.usage.output).toBeGreaterThan(0)
+      yield* conversation.wait(yield* conversation.send({ text: "and then?" }))
+      expect((yield* told(host, id, record.usage.output)).title).toBe("what is it?")
+    }).pipe(Effect.scoped))
+
+  it.live("leaves the title that somebody has given", () =>
+    Effect.gen(function*() {
+      const { conversation, host, id } = yield* attached(["one"])
+      yield* host.session.rename(id, "mine")
+      yield* conversation.wait(yield* conversation.send({ text: "go" }))
+      expect((yield* told(host, id)).title).toBe("mine")
+    }).pipe(Effect.scoped))
+
+  it.live("says which model is asked next: the chosen one, else the default", () =>
+    Effect.gen(function*() {
+      const { conversation } = yield* attached(["one"])
+      const before = yield* conversation.nextModel()
+      expect(before).toEqual({ provider: "test", model: "scripted" })
+      yield* conversation.configSet({ model: { provider: "other", model: "m" } })
+      expect(yield* conversation.nextModel()).toEqual({ provider: "other", model: "m" })
     }).pipe(Effect.scoped))
 
   it.live("tells what happened to whoever listens", () =>

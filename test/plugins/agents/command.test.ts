@@ -74,7 +74,7 @@ describe("bezel in a terminal", () => {
     const refused = runInTerminal(home, "bezel --agent nope; echo code $?")
     await refused.shows(/there is no agent "nope" here; there are build, plan[\s\S]*code 2/)
     const terminal = runInTerminal(home, "bezel --agent review")
-    await terminal.shows(/default model/)
+    await terminal.shows(/bezel\/offline/)
     await terminal.shows(/review/)
     terminal.type("/agent nope\r")
     await terminal.shows(/There is no agent nope; there are build, plan/)

@@ -34,7 +34,7 @@ const openChat = (turns: ReadonlyArray<ScriptedTurn>, plugins: ReadonlyArray<Plu
     const connection = yield* host.connect(session.id)
     const presentation = yield* makePresentation({ connection, location: host.location })
     const screen = yield* testTerminal({ presentation, plugins: builtinTerminalPlugins("test") })
-    yield* screen.until("default model")
+    yield* screen.until("test/scripted")
     return { host, screen, session }
   })
 

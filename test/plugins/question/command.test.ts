@@ -36,7 +36,7 @@ describe("bezel in a terminal", () => {
   it("puts a question to the person, also one of a sub-agent, and goes on with the answer", async () => {
     const home = makeHome()
     const terminal = runInTerminal(home, "BEZEL_SOURCE=1 bezel")
-    await terminal.shows(/default model/)
+    await terminal.shows(/bezel\/offline/)
     terminal.type("ask Which colour? red | green\r")
     await terminal.shows(/1\. red[\s\S]*2\. green/)
     await look()

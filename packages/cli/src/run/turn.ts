@@ -9,7 +9,7 @@ import type { LocationRef } from "@bezel/core/location"
 import type { ModelRef } from "@bezel/core/model"
 import type { ModelSource } from "@bezel/core/model"
 import type { InteractionBrokerShape } from "@bezel/core/service"
-import type { OpenSession, SessionRuntimeHost, SessionStore, SessionStoreShape } from "@bezel/core/session"
+import { type OpenSession, type SessionRuntimeHost, type SessionStore, type SessionStoreShape, titleOf } from "@bezel/core/session"
 import type { SessionStorage } from "@bezel/core/storage"
 import type { AgentsShape } from "@bezel/plugins/agents/contract"
 import * as Deferred from "effect/Deferred"
@@ -134,13 +134,6 @@ const findSession = (place: RunPlace, request: RunRequest, output: RunOutput): E
     )
     return created.id
   })
-
-/** A new session is named after the beginning of what was asked first. */
-const titleOf = (text: string): string => {
-  const line = text.replace(/\s+/g, " ").trim()
-  const points = [...line]
-  return points.length > 80 ? points.slice(0, 79).join("") + "…" : line
-}
 
 /** The session itself, or the copy of it that `--fork` asks for: a session of its own, which is the latest one from now on. */
 const forked = (place: RunPlace, request: RunRequest, sessionID: string): Effect.Effect<string, Exit, SessionStore | SessionStorage> => {

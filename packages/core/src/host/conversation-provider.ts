@@ -19,13 +19,14 @@ import {
   MutableRemoteState,
   type ServiceDirectoryShape
 } from "../service/index.ts"
-import type { OpenSession } from "../session/index.ts"
+import type { OpenSession, SessionRuntimeHost } from "../session/index.ts"
 import { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
 import { Conversation, conversationKey } from "./conversation.ts"
 
 interface Services {
   readonly directory: ServiceDirectoryShape
   readonly broker: InteractionBrokerShape
+  readonly runtime: Pick<SessionRuntimeHost, "account" | "nextModel">
 }
 
 const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
@@ -80,8 +81,12 @@ export const provideConversation = (
               ...(whenBusy === undefined ? {} : { whenBusy }),
               ...(requestID === undefined ? {} : { requestID })
             })
+            // The catalogue is told of the work, which does not wait for that.
+            yield* Effect.forkIn(Effect.ignore(services.runtime.account(sessionID)), parent)
             return { inputID: handle.id }
           }),
+        nextModel: () =>
+          Effect.flatMap(conversation.snapshot, ({ view: { config } }) => services.runtime.nextModel(config)),
         wait: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.wait),
         inputAbort: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.abort),
         abort: ({ reason }) => conversation.abort(reason),

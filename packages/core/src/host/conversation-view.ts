@@ -51,7 +51,8 @@ export const MessageSchema = Schema.Union([
   Schema.Struct({ role: Schema.Literal("tool"), content: Schema.Array(ToolResultPart), options })
 ])
 
-const ModelRefSchema = Schema.Struct({ provider: Schema.String, model: Schema.String })
+/** A model by the names of its provider and its own. */
+export const ModelRefSchema = Schema.Struct({ provider: Schema.String, model: Schema.String })
 
 const Config = {
   model: Schema.NullOr(ModelRefSchema),

@@ -14,6 +14,7 @@ import {
   ConversationViewSchema,
   FilePartSchema,
   MessageSchema,
+  ModelRefSchema,
   ViewEventSchema,
   WhenBusySchema
 } from "./conversation-view.ts"
@@ -61,6 +62,8 @@ export class Conversation extends RemoteService.make("bezel.conversation")({
     /** Durably ends the running turn, if there is one. */
     abort: { payload: Schema.Struct({ reason: Schema.optionalKey(Schema.String) }), error: HarnessError },
     configSet: { payload: ConfigPatchSchema, error: HarnessError },
+    /** The model that the next request asks: the chosen one, the agent's, or the default. */
+    nextModel: { success: ModelRefSchema, error: HarnessError },
     /** Writes an entry of the caller's own kind, or a `bezel.notice`; at the next boundary while a turn runs. */
     write: {
       payload: Schema.Struct({

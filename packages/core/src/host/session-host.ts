@@ -97,7 +97,7 @@ const makeSessionHost = Effect.gen(function*() {
     add: [
       declareSession(
         { plugin: "the host", order: -1 },
-        (session) => provideConversations({ directory, broker }, session)
+        (session) => provideConversations({ directory, broker, runtime }, session)
       )
     ]
   })

@@ -29,8 +29,8 @@ import type {
 import { HarnessError as HarnessFault, mainConversation } from "../harness/index.ts"
 import { makeLine } from "../kernel/index.ts"
 import { Location, makeKeyed } from "../location/index.ts"
-import type { FilePart, TextPart } from "../model/index.ts"
-import { ProviderRegistry } from "../model/index.ts"
+import type { FilePart, ModelRef, TextPart } from "../model/index.ts"
+import { fallbackModel, ProviderRegistry } from "../model/index.ts"
 import type { StorageError } from "../storage/index.ts"
 import { SessionStorage } from "../storage/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
@@ -46,6 +46,7 @@ import type { OpenSession } from "./open-session.ts"
 import { CurrentSession, makePluginCode, type PluginCode } from "./plugin-code.ts"
 import { makeReopenable, type Reopenable } from "./reopenable.ts"
 import { SessionStore } from "./store.ts"
+import { titleOfView } from "./title.ts"
 
 /** What somebody asks of a session. */
 export interface Prompt {
@@ -121,6 +122,10 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   ) => Effect.Effect<A, E, R>
   /** Completes when no work runs: until then the location is needed. */
   readonly settled: Effect.Effect<void>
+  /** For what was sent to a conversation and not through `prompt`: keeps the session open for it, and tells the catalogue. */
+  readonly account: (sessionID: string) => Effect.Effect<void, OpenError>
+  /** The model that a conversation with these settings asks next. Whether it can be used is not looked at. */
+  readonly nextModel: (config: Pick<ConversationConfig, "agent" | "model">) => Effect.Effect<ModelRef>
   /** What turns need beyond models and tools; set by the host before anything opens. */
   readonly configureTurns: (
     options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">>
@@ -337,13 +342,28 @@ const make = (options: SessionRuntimeOptions) =>
         yield* store.report(sessionID, { status: "idle", usage: { cacheRead, cacheWrite, input, output }, cost })
       }).pipe(Effect.ignore)
 
+    /** Names a session after what was asked first, unless somebody has named it. */
+    const nameSession = (sessionID: string, live: Live) =>
+      Effect.gen(function*() {
+        if ((yield* store.get(sessionID)).title !== "") return
+        const title = titleOfView((yield* live.harness.main.snapshot).view)
+        if (title !== "") yield* store.rename(sessionID, title)
+      }).pipe(Effect.ignore)
+
     const start = (sessionID: string, live: Live): Effect.Effect<void, HarnessError> =>
       Effect.gen(function*() {
         // Nothing runs before the gates of all plugins are there.
         if (!live.isReady()) return yield* keep(sessionID, (ready) => start(sessionID, ready))
         started.add(sessionID)
         yield* live.harness.resume
-        if (!(yield* live.harness.main.busy)) return
+        if (yield* live.harness.main.busy) yield* account(sessionID, live)
+      })
+
+    /** Tells the catalogue of work: what was asked first, that it runs, and at its end what it took. */
+    const account = (sessionID: string, live: Live): Effect.Effect<void> =>
+      Effect.gen(function*() {
+        yield* nameSession(sessionID, live)
+        if (!(yield* live.harness.main.busy)) return yield* report(sessionID, live)
         yield* Effect.ignore(store.report(sessionID, { status: "active" }))
         yield* keep(sessionID, (now) => Effect.andThen(now.harness.main.idle, report(sessionID, now)))
       })
@@ -455,6 +475,13 @@ const make = (options: SessionRuntimeOptions) =>
       exchanging: exchanges.run,
       targets: () => [...open.values()],
       settled: FiberSet.awaitEmpty(work),
+      account: (sessionID) => using(sessionID, (live) => account(sessionID, live)),
+      nextModel: ({ agent, model }) =>
+        Effect.gen(function*() {
+          if (model !== null) return model
+          const offered = yield* turns.agent?.(agent) ?? Effect.succeed(anyAgent)
+          return offered.model ?? (yield* models.table).default ?? fallbackModel
+        }),
       configureTurns: (given) =>
         Effect.sync(() => {
           turns = { ...turns, ...given }

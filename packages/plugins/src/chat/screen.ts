@@ -31,6 +31,8 @@ export interface ChatSource {
   /** The attached session's conversation, `null` while there is none. */
   readonly conversation: () => ChatConversation | null
   readonly location: () => string | null
+  /** The model that answers next, once that is known. */
+  readonly model?: () => string | null
   readonly home: string | null
 }
 
@@ -101,6 +103,7 @@ export const chatScreen = Effect.fnUntraced(function*(
           view: view(),
           status: source.conversation()?.view.status ?? "detached",
           location: source.location(),
+          model: source.model?.() ?? null,
           home: source.home
         }),
         ...ctx.slots.render(chatSlots.footer)

@@ -98,13 +98,16 @@ export interface StatusParts {
   readonly view: ConversationView | undefined
   readonly status: ReplicaStatus
   readonly location: string | null
+  /** The model that answers next, as the session says; `null` while it has not. */
+  readonly model?: string | null
   readonly home: string | null
 }
 
-/** The model that answers next, as far as the view tells: the chosen one, else the one that answers or answered last. */
-const modelName = (view: ConversationView): string => {
+/** The model that answers next: the chosen one, the one that answers, what the session says, else what answered last. */
+const modelName = (view: ConversationView, next: string | null): string => {
   const model = view.config.model ?? view.turn?.generation?.model ?? null
   if (model !== null) return `${model.provider}/${model.model}`
+  if (next !== null) return next
   const data = view.entries.findLast((entry) => entry.kind === "bezel.assistant" && entry.model !== null)?.data
   return typeof data === "object" && data !== null && "model" in data && typeof data.model === "string"
     ? data.model
@@ -112,7 +115,7 @@ const modelName = (view: ConversationView): string => {
 }
 
 /** The row below the editor. */
-export const statusBlock = ({ home, location, status, view }: StatusParts): Block => {
+export const statusBlock = ({ home, location, model, status, view }: StatusParts): Block => {
   const place = location === null
     ? ""
     : home !== null && (location === home || location.startsWith(`${home}/`))
@@ -127,6 +130,6 @@ export const statusBlock = ({ home, location, status, view }: StatusParts): Bloc
   if (usage.context > 0) right.push(`${tokens(usage.context)} context`)
   if (usage.cost > 0) right.push(`$${usage.cost.toFixed(usage.cost < 1 ? 3 : 2)}`)
   if (config.agent !== null) right.push(config.agent)
-  right.push(modelName(view))
+  right.push(modelName(view, model ?? null))
   return row(left, [span(right.join(" · "), { color: "muted" })])
 }

@@ -1,6 +1,7 @@
 /**
  * The terminal facet of chat: the chat screen over the root conversation of the session that the terminal is attached to.
  */
+import type { ConversationConfig } from "@bezel/core/harness"
 import { Conversation } from "@bezel/core/host/contract"
 import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
@@ -12,6 +13,24 @@ import { chatScreen } from "./screen.ts"
 export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
   let attached: { readonly sessionID: string; readonly location: string } | null = null
   let current: Facade<Conversation> | null = null
+  let model: string | null = null
+  let asked = ""
+
+  /** What the view does not say is asked again when it may have become something else. */
+  const askForModel = (instance: Facade<Conversation>, config: ConversationConfig) => {
+    const now = JSON.stringify([config.agent, config.model])
+    if (asked === now) return Effect.void
+    asked = now
+    return Effect.asVoid(Effect.forkScoped(instance.nextModel().pipe(
+      Effect.tap((next) =>
+        Effect.sync(() => {
+          model = `${next.provider}/${next.model}`
+          changed()
+        })
+      ),
+      Effect.ignore
+    )))
+  }
 
   const changed = yield* chatScreen(ctx, {
     conversation: () =>
@@ -19,6 +38,7 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
         ? current
         : null,
     location: () => attached?.location ?? null,
+    model: () => model,
     home: homedir()
   })
 
@@ -32,11 +52,12 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
         })
       )
       yield* Effect.forkScoped(Stream.runForEach(instance.view.statuses, () => Effect.sync(changed)))
-      yield* instance.view.forEach(({ conversation }) =>
-        Effect.sync(() => {
+      yield* instance.view.forEach(({ config, conversation }) =>
+        Effect.suspend(() => {
           // Forks and sub-agents are conversations of the session too.
           if (conversation.parent === null && conversation.owner === null) current = instance
           changed()
+          return current === instance ? askForModel(instance, config) : Effect.void
         })
       )
     }))
