@@ -145,6 +145,8 @@ const contractModules = [
   "harness/api.ts",
   "harness/view.ts",
   "session/identity.ts",
+  "kernel/status.ts",
+  "settings/error.ts",
   "host/context.ts",
   "host/conversation.ts"
 ]

@@ -4,7 +4,7 @@
  * Nothing of it reaches stdout or stderr. Lines are appended whole; when the file is over 4 MiB it becomes `bezel.1.jsonl` and
  * a new one begins, so a log takes at most twice that. A folder that cannot be written turns logging off, not the program.
  */
-import { privateFolder } from "@bezel/core/storage"
+import { privateFolder } from "@bezel/core/location"
 import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -7,7 +7,8 @@
 import * as Schema from "effect/Schema"
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
-import { isSessionID, privateFolder, sessionsFolder } from "../storage/index.ts"
+import { privateFolder } from "../location/index.ts"
+import { isSessionID, sessionsFolder } from "../storage/index.ts"
 import { SessionRecord } from "./record.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(SessionRecord))

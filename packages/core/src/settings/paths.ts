@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as os from "node:os"
 import * as path from "node:path"
-import { privateFolder } from "../storage/index.ts"
+import { privateFolder } from "../location/index.ts"
 import { AppPathsError } from "./error.ts"
 
 export type AppFolder = "data" | "config" | "state" | "cache"

@@ -7,7 +7,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
-import * as nodePath from "node:path"
 import type * as NodeSqlite from "node:sqlite"
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
 import type { JsonValue } from "../json/index.ts"
@@ -108,20 +107,6 @@ export const attempt = <A>(path: string, evaluate: () => A): Effect.Effect<A, St
       return Effect.fail(storageError(error, path))
     }
   })
-
-/** Creates a folder that only its user can enter, with those above it. */
-export const privateFolder = (path: string): void => {
-  // One by one: asked to make all of them, Node tries for ever where a folder exists and takes no others (`/proc`).
-  const missing: Array<string> = []
-  for (let folder = nodePath.resolve(path); !fs.existsSync(folder); folder = nodePath.dirname(folder)) missing.push(folder)
-  for (const folder of missing.toReversed()) {
-    try {
-      fs.mkdirSync(folder, { mode: 0o700 })
-    } catch (error) {
-      if (!isErrno(error) || error.code !== "EEXIST") throw error
-    }
-  }
-}
 
 const createPrivateFile = (path: string): void => {
   try {

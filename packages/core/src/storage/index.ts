@@ -1,4 +1,4 @@
-export { attempt as attemptOn, Database, ensureFormat, privateFolder, storageError } from "./database.ts"
+export { attempt as attemptOn, Database, ensureFormat, storageError } from "./database.ts"
 export type { DatabaseOptions, Durability, Format, Migration, StoredSort } from "./database.ts"
 export { openJsonl, openJsonlReader } from "./jsonl.ts"
 export type { JsonlOptions, JsonlReader } from "./jsonl.ts"

@@ -3,7 +3,8 @@
  */
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
-import { privateFolder, storageError } from "./database.ts"
+import { privateFolder } from "../location/index.ts"
+import { storageError } from "./database.ts"
 import { header } from "./jsonl-format.ts"
 import type { Damage } from "./jsonl-format.ts"
 import { JsonlIndex } from "./jsonl-index.ts"

@@ -5,7 +5,7 @@
  */
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
-import { privateFolder } from "./database.ts"
+import { privateFolder } from "../location/index.ts"
 import {
   damageMessage,
   groupText,

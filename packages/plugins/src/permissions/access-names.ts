@@ -4,15 +4,7 @@
  */
 import { closestName } from "@bezel/core/settings"
 import type { ToolListing } from "@bezel/core/tool"
-
-/** An access of a rule that no tool is known to have. */
-export interface UnknownAccess {
-  readonly access: string
-  /** What is wrong and what was probably meant, to stand behind a colon. */
-  readonly message: string
-  /** Whether no tool can have it; a plugin's tool that names its accesses itself may name any. */
-  readonly certain: boolean
-}
+import type { UnknownAccess } from "./contract.ts"
 
 /** The accesses of the built-in tools, and the one that stands for all. */
 const builtinAccesses = ["bash", "edit", "list", "question", "read", "search", "subagent", "write"]

@@ -7,7 +7,15 @@ import { SettingsKey } from "@bezel/core/settings"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import type { UnknownAccess } from "./access-names.ts"
+
+/** An access of a rule that no tool is known to have. */
+export interface UnknownAccess {
+  readonly access: string
+  /** What is wrong and what was probably meant, to stand behind a colon. */
+  readonly message: string
+  /** Whether no tool can have it; a plugin's tool that names its accesses itself may name any. */
+  readonly certain: boolean
+}
 
 export type Verdict = typeof Verdict.Type
 export const Verdict = Schema.Literals(["allow", "ask", "deny"])
