@@ -100,6 +100,38 @@ describe("bezel plugin add", { timeout: 60_000 }, () => {
     })
   })
 
+  it("takes the newer version when it is called again, and leaves a settings file alone that cannot be read", async () => {
+    const home = makeHome()
+    const spec = withDefault(home, "say")
+    expect((await home.run(["plugin", "add", spec], source)).code).toBe(0)
+    home.write(
+      "say/package.json",
+      JSON.stringify({ name: "@acme/say", version: "2.1.0", type: "module", main: "main.js" })
+    )
+    expect(await home.run(["plugin", "add", spec], source)).toMatchObject({
+      code: 0,
+      stdout: "added @acme/say 2.1.0, for session\n"
+    })
+    expect(await outside(home)).toMatchObject([{ id: "acme.say", version: "2.1.0", also: [] }])
+    home.settings("{ broken")
+    expect(await home.run(["plugin", "remove", "@acme/say"], source)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /bezel\.jsonc could not be changed \(it is not valid\); take "@acme\/say" out of it/
+      )
+    })
+    expect(await home.run(["plugin", "add", "./nowhere"], source)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/there is no file and no folder .*nowhere/)
+    })
+    home.write("broken.tgz", "no archive")
+    expect(await home.run(["plugin", "add", "../broken.tgz"], source)).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^bezel: npm install failed: \S/)
+    })
+  })
+
   it("says that npm is missing, and takes away what is no plugin", async () => {
     const home = makeHome()
     home.write("odd/package.json", JSON.stringify({ name: "odd", version: "1.0.0", main: "odd.js" }))
@@ -167,7 +199,15 @@ describe("a plugin package", { timeout: 60_000 }, () => {
     home.write(`${modules}/foreign/s.js`, "export default () => ({ _tag: 'Effect' })")
     home.write(`${modules}/gone/package.json`, JSON.stringify({ name: "gone", exports: { "./session": "./gone.js" } }))
     home.write(`${modules}/none/package.json`, JSON.stringify({ name: "none", exports: { "./other": "./other.js" } }))
-    home.settings({ plugins: ["bezel-plugin-jira", "@acme/say", "@acme/again", "foreign", "gone", "none", "absent"] })
+    const clash = home.write(
+      "clash.ts",
+      `import { Plugin } from "@bezel/core"\n${
+        tool("say")
+      }\nexport default Plugin.define({ id: "acme.clash", session })`
+    )
+    home.settings({
+      plugins: ["bezel-plugin-jira", "@acme/say", "@acme/again", "foreign", "gone", "none", "absent", clash]
+    })
     const ended = await home.run(["plugin", "doctor"], source)
     expect(ended.code).toBe(1)
     for (
@@ -179,6 +219,7 @@ describe("a plugin package", { timeout: 60_000 }, () => {
         /^✗ foreign: .*did not give an Effect of the "effect" that this program runs with/m,
         /^✗ gone: .*exports "\.\/session" as \.\/gone\.js, and there is no such file; /m,
         /^✗ none: .*no entry point: its package\.json exports none of "\.\/session", /m,
+        /^! acme\.clash: its tool say takes the place of that of acme\.say$/m,
         /^✗ absent: .*there is no package "absent" in .*; bezel plugin add absent installs it; /m
       ]
     ) expect(ended.stdout).toMatch(line)

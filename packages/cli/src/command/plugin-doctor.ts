@@ -115,6 +115,13 @@ export const pluginDoctor: Execute<DoctorOptions> = (options, _, environment) =>
         ...(yield* place.plugins).map((status) => stateOf(status, outside.find(({ entry }) => entry.id === status.id))),
         ...(yield* Effect.forEach(outside, terminalFault)).flat(),
         ...outside.flatMap((plugin) => copies(plugin, programVersions)),
+        ...(yield* place.tools.list).filter(({ plugin, replaced }) =>
+          replaced.length > 0 && outside.some(({ entry }) => entry.id === plugin)
+        ).map(({ name, plugin, replaced }): Finding => ({
+          plugin,
+          state: "warning",
+          message: `its tool ${name} takes the place of that of ${replaced.join(" and ")}`
+        })),
         ...duplicates.map(({ of, source }): Finding => ({
           plugin: outside.find((plugin) => plugin.source === of)?.entry.id ?? "bezel",
           state: "warning",

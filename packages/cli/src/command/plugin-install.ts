@@ -28,6 +28,8 @@ const always = [
   "--save-exact",
   "--install-links",
   "--legacy-peer-deps",
+  "--package-lock",
+  "--location=project",
   "--no-audit",
   "--no-fund",
   "--no-update-notifier",
@@ -35,11 +37,11 @@ const always = [
 ]
 
 /** Runs the user's npm in a folder; a failure is what npm says of it, in one line. */
-const npm = (folder: string, argv: ReadonlyArray<string>): Effect.Effect<void, Exit> =>
+const npm = (folder: string, command: "install" | "uninstall", what: string): Effect.Effect<void, Exit> =>
   Effect.callback<void, Exit>((resume) => {
-    const child = spawn("npm", [...argv, ...always], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] })
-    const told: Array<string> = []
-    child.stderr.setEncoding("utf8").on("data", (text: string) => told.push(text))
+    const child = spawn("npm", [command, ...always, "--", what], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] })
+    const errors: Array<string> = []
+    child.stderr.setEncoding("utf8").on("data", (text: string) => errors.push(text))
     child.once("error", (error: NodeJS.ErrnoException) =>
       resume(Effect.fail(failed(
         error.code === "ENOENT"
@@ -48,12 +50,12 @@ const npm = (folder: string, argv: ReadonlyArray<string>): Effect.Effect<void, E
       ))))
     child.once("close", (code) => {
       if (code === 0) return resume(Effect.void)
-      const lines = told.join("").split("\n").map((line) => line.replace(/^npm (error|ERR!) ?/, "").trim())
-      const what = lines.filter((line) => line !== "" && !/^(code|A complete log|errno|syscall)\b/.test(line)).slice(
+      const lines = errors.join("").split("\n").map((line) => line.replace(/^npm (error|ERR!) ?/, "").trim())
+      const told = lines.filter((line) => line !== "" && !/^(code|A complete log|errno|syscall)\b/.test(line)).slice(
         0,
         3
       )
-      resume(Effect.fail(failed(`npm ${argv[0]} failed: ${oneLine(what.join(" "), 400) || `it ended with ${code}`}`)))
+      resume(Effect.fail(failed(`npm ${command} failed: ${oneLine(told.join(" "), 400) || `it ended with ${code}`}`)))
     })
     return Effect.sync(() => child.kill())
   })
@@ -141,7 +143,7 @@ export const pluginAdd: Execute<AddOptions> = (_, [spec = ""]) =>
         })
       }
       const before = installed(folder)
-      yield* npm(folder, ["install", path ?? spec])
+      yield* npm(folder, "install", path ?? spec)
       const added = installedName(folder, spec, path, before)
       const found = added === null ? null : findPackage(added, [folder])
       if (added === null || found === null) {
@@ -149,7 +151,7 @@ export const pluginAdd: Execute<AddOptions> = (_, [spec = ""]) =>
       }
       const kind = yield* Effect.result(inspectPackage(found))
       if (kind._tag === "Failure") {
-        if (before[added] === undefined) yield* npm(folder, ["uninstall", added])
+        if (before[added] === undefined) yield* npm(folder, "uninstall", added)
         return yield* Effect.fail(failed(`${added} was not added: ${kind.failure}`))
       }
       const what = `${added} ${found.version ?? ""}`.trim()
@@ -186,7 +188,7 @@ export const pluginRemove: Execute<AddOptions> = (_, [written = ""]) =>
           withoutPlugin(text, sources), `take ${JSON.stringify(written)} out of it`)
         : false
       if (isInstalled) {
-        yield* npm(folder, ["uninstall", written])
+        yield* npm(folder, "uninstall", written)
       }
       if (isInstalled || taken) {
         say(`removed ${written}`)
