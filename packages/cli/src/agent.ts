@@ -5,6 +5,7 @@
 export { agentList } from "./command/agents.ts"
 export { modelList, pluginList, toolList } from "./command/catalogue.ts"
 export { doctor } from "./command/doctor.ts"
+export { hostSession } from "./command/host-session.ts"
 export { pluginDoctor } from "./command/plugin-doctor.ts"
 export { pluginAdd, pluginRemove } from "./command/plugin-install.ts"
 export { run } from "./command/run.ts"

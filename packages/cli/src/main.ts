@@ -3,11 +3,15 @@
  *
  * Whatever a command fails with becomes one line on stderr; `--verbose` adds the stack.
  */
+import { agentModule } from "./agent-module.ts"
 import { commandHelp, groupHelp } from "./arguments/help.ts"
 import { parse } from "./arguments/parse.ts"
 import { commands } from "./commands.ts"
 import { exitCode, isExit } from "./exit.ts"
 import { outliveReaders } from "./host/gone.ts"
+
+/** For coordinators, which start it; it stands in no table, so that no help and no completion offers it. */
+const hostCommand = "host-session"
 
 export async function main(argv: ReadonlyArray<string>, version: string): Promise<void> {
   outliveReaders((error) => {
@@ -18,7 +22,9 @@ export async function main(argv: ReadonlyArray<string>, version: string): Promis
 }
 
 async function execute(argv: ReadonlyArray<string>, version: string): Promise<number> {
-  const parsed = parse(argv, commands)
+  const parsed = argv[0] === hostCommand
+    ? { type: "execute" as const, execute: async (its: string) => (await agentModule(".", [])).hostSession(its) }
+    : parse(argv, commands)
   const width = Math.min(process.stdout.columns ?? 80, 120)
   switch (parsed.type) {
     case "version":

@@ -56,7 +56,7 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
       if (warnings.length < maxWarnings) warnings.push(message)
     }
   }
-  const layer = Layer.provideMerge(Placement.inline, locationsLayer(global))
+  const layer = Layer.provideMerge(Placement.inline, locationsLayer({ ...global, coordinated: true }))
   return runProcess(
     Effect.gen(function*() {
       const shown = yield* show(path ?? currentFolder(), options, environment, warnings).pipe(
