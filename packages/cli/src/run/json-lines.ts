@@ -2,7 +2,8 @@
  * `bezel run --json`: one JSON object per line on stdout.
  *
  * First `session`; then the view's events as they are, with the answer's text as `text.delta` (void when a
- * `generation.retrying` follows); last `result`. A `warning` or `notice` may stand anywhere, also first. Other types may be added; a reader skips those that it does not know.
+ * `generation.retrying` follows); last `result`. A `warning` or `notice` may stand anywhere, also first. Other
+ * types may be added; a reader skips those that it does not know.
  */
 import type { ConversationView } from "@bezel/core/harness"
 import type { Step } from "./follow.ts"
