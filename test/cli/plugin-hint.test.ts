@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { expect, it, onTestFinished, vi } from "vitest"
-import { pluginsAreLikely } from "../../packages/cli/src/plugin-hint.ts"
+import { pluginsAreLikely, telemetryIsLikely } from "../../packages/cli/src/plugin-hint.ts"
 
 function makeHome() {
   const folder = mkdtempSync(join(tmpdir(), "bezel-hint-"))
@@ -43,4 +43,14 @@ it.each([
 
 it("plugins are expected when the command line names some", () => {
   expect(pluginsAreLikely(makeHome().work, ['plugins=["./x.ts"]'])).toBe(true)
+})
+
+it("traces are only looked for where the user's own settings mention them", () => {
+  const { write } = makeHome()
+  write(".config/bezel/bezel.jsonc", '{ "model": "a/b" }')
+  write("a/bezel.jsonc", '{ "telemetry": {} }')
+  expect(telemetryIsLikely(["theme=dark"])).toBe(false)
+  expect(telemetryIsLikely(["telemetry.otlp.endpoint=http://127.0.0.1:4318"])).toBe(true)
+  write(".config/bezel/bezel.jsonc", '{ "telemetry": {} }')
+  expect(telemetryIsLikely([])).toBe(true)
 })
