@@ -22,11 +22,14 @@ const layer = processPlacement({
 }).pipe(
   Layer.provide(SessionStore.layer({ directory: data, version: "test" })),
   Layer.provide(SessionStorage.layer({ directory: data })),
-  Layer.provide(Layer.succeed(Settings, Settings.of({
-    user: Effect.succeed(emptySettings),
-    forLocation: () => Effect.succeed(emptySettings),
-    keys: []
-  })))
+  Layer.provide(Layer.succeed(
+    Settings,
+    Settings.of({
+      user: Effect.succeed(emptySettings),
+      forLocation: () => Effect.succeed(emptySettings),
+      keys: []
+    })
+  ))
 )
 
 Effect.runFork(

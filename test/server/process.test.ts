@@ -2,12 +2,12 @@
 import { Conversation, Coordinator, type Fleet, Plugin } from "@bezel/core/host"
 import { connectUnix } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
+import { Settings } from "@bezel/core/settings"
 import { SessionStorage } from "@bezel/core/storage"
 import { emptySettings, temporaryDirectory } from "@bezel/core/testing"
-import { Settings } from "@bezel/core/settings"
 import { sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-directory"
 import { Placement } from "@bezel/server"
-import { type ProcessPlacementOptions, processPlacement } from "@bezel/server/process"
+import { processPlacement, type ProcessPlacementOptions } from "@bezel/server/process"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope, Stream } from "effect"
 import { spawn } from "node:child_process"
@@ -59,11 +59,14 @@ const deployment = (
     for (const path of [data, work]) mkdirSync(path, { recursive: true })
     const stored = SessionStore.layer({ directory: data, version: "test" }).pipe(
       Layer.provideMerge(SessionStorage.layer({ directory: data })),
-      Layer.merge(Layer.succeed(Settings, Settings.of({
-        user: Effect.succeed(emptySettings),
-        forLocation: () => Effect.succeed(emptySettings),
-        keys: []
-      })))
+      Layer.merge(Layer.succeed(
+        Settings,
+        Settings.of({
+          user: Effect.succeed(emptySettings),
+          forLocation: () => Effect.succeed(emptySettings),
+          keys: []
+        })
+      ))
     )
     const context = yield* Layer.build(
       processPlacement({
