@@ -89,6 +89,34 @@ describe("bezel in a terminal", () => {
     expect((await home.run(["plugin", "list"])).stdout).toMatch(/example\.ticket +1\.0\.0 +loaded/)
   })
 
+  it("takes only an answer for an answer to that question, and leaves at ctrl+c", async () => {
+    const home = makeHome()
+    mkdirSync(join(home.work, ".bezel/plugins"), { recursive: true })
+    copyFileSync(join(root, "examples/plugin/ticket.ts"), join(home.work, ".bezel/plugins/ticket.ts"))
+    const terminal = runInTerminal(home, around("bezel"))
+    // Ahead of the question, so it answers nothing.
+    terminal.type("y\r")
+    await terminal.shows(/Trust them\? \[y\/N\]/)
+    terminal.type("run touch made\r")
+    await terminal.shows(/Please answer y or n/)
+    terminal.type("\u0003")
+    const { code } = await terminal.ended
+    expect([code, terminal.text()]).toEqual([130, expect.stringContaining("same modes, code 130")])
+    expect((await home.run(["plugin", "list"])).stdout).not.toMatch(/example\.ticket +1\.0\.0 +loaded/)
+  })
+
+  it("leaves at that question when its terminal is closed", async () => {
+    const home = makeHome()
+    mkdirSync(join(home.work, ".bezel/plugins"), { recursive: true })
+    copyFileSync(join(root, "examples/plugin/ticket.ts"), join(home.work, ".bezel/plugins/ticket.ts"))
+    const terminal = runInTerminal(home, "trap : HUP; bezel 2> err; echo $? > code; mv code ended")
+    await terminal.shows(/Trust them\?/)
+    terminal.kill("SIGKILL")
+    await until(() => existsSync(join(home.work, "ended")))
+    expect(readFileSync(join(home.work, "ended"), "utf8")).toBe("129\n")
+    expect(readFileSync(join(home.work, "err"), "utf8")).toBe("")
+  })
+
   it("shows a call of a plugin's tool through the plugin's own renderer", async () => {
     const home = makeHome()
     mkdirSync(join(home.folder, ".config/bezel/plugins"), { recursive: true })
