@@ -49,6 +49,15 @@ describe("the chat screen over a real session", () => {
       expect(yield* screen.ended).toEqual({ type: "quit" })
     }))
 
+  it.live("does not send a line that is meant for a shell, and says so", () =>
+    Effect.gen(function*() {
+      const { host, screen, session } = yield* openChat([])
+      yield* screen.type("!echo x\r")
+      yield* screen.until("Not sent: a shell line with ! is not built yet")
+      expect(yield* screen.text).toMatch(/^!echo x$/m)
+      expect((yield* host.session.messages(session.id)).messages).toEqual([])
+    }))
+
   it.live("shows a tool's call, its output and the answer after it", () =>
     Effect.gen(function*() {
       const { screen } = yield* openChat([[say("I look."), call("echo", { words: "once more" }, "c1")], [

@@ -74,7 +74,13 @@ export const chatScreen = Effect.fnUntraced(function*(
       conversation.send({ text: content, whenBusy, requestID: globalThis.crypto.randomUUID() })
     ).pipe(Effect.withSpan("ui.chat.send"))
 
-  const editor = yield* ctx.ui.editor({ onSubmit: (content) => send(content, "steer") })
+  const editor = yield* ctx.ui.editor({
+    // To a model such a line would be words; who types it expects a shell.
+    onSubmit: (content) =>
+      content.startsWith("!")
+        ? Effect.fail({ message: "a shell line with ! is not built yet; ask for the command in words." })
+        : send(content, "steer")
+  })
 
   yield* ctx.screens.register("chat", {
     title: "Chat",
