@@ -50,7 +50,7 @@ describe("traces", { timeout: 60_000 }, () => {
     const home = makeHome()
     home.write("work/note.txt", "canary-in-file\n")
     home.settings({ telemetry: { otlp: { endpoint: collector.url, headers: { "x-token": "t-1" } } } })
-    const ended = await home.run(["run", "read note.txt"], source)
+    const ended = await home.run(["run", "read note.txt then read missing-canary.txt"], source)
     expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining("canary-in-file") })
     expect(new Set(collector.requests.map(({ path, token }) => `${path} ${token}`))).toEqual(
       new Set(["/v1/traces t-1"])
@@ -64,6 +64,9 @@ describe("traces", { timeout: 60_000 }, () => {
     const sent = collector.requests.map(({ text }) => text).join("")
     expect(sent).not.toContain("canary-in-file")
     expect(sent).not.toContain("read note.txt")
+    // A failure is there with its type and its frames; its message may hold what somebody wrote.
+    expect(sent).toContain("ToolFailure")
+    expect(sent).not.toContain("missing-canary")
   })
 
   it("go nowhere where nothing names a collector, nor because a project does", async () => {
