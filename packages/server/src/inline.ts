@@ -70,7 +70,8 @@ const makeProcesses = (store: SessionStoreShape, locations: Effect.Effect<Locati
       attach: (sessionID, label) =>
         Effect.flatMap(servicesOf(sessionID), ({ services }) =>
           connectTo(loopback(Context.get(services, Endpoint)), { label, sessionID })),
-      stop: () => Effect.void,
+      stop: () =>
+        Effect.void,
       status: Effect.sync(() => [...running.values()]),
       changes: Stream.fromPubSub(changes)
     }
@@ -103,7 +104,9 @@ const make = ({ plugins }: InlineOptions) =>
     const boot = Effect.flatMap(settings.user, (user) =>
       Coordinator.make({ plugins, settings: user, fleet: { records: fleetRecords(store), processes } })).pipe(
         Effect.mapError(unavailable),
-        Effect.tapError((error) => Effect.logWarning(`There is no coordinator: ${error.message}`)),
+        Effect.tapError((error) =>
+          Effect.logWarning(`There is no coordinator: ${error.message}`)
+        ),
         Scope.provide(scope)
       )
     // In a fiber of its own: whoever asks first may go away meanwhile.
@@ -131,5 +134,4 @@ const make = ({ plugins }: InlineOptions) =>
   })
 
 /** In place of `LocationMap.layer`: the same locations, each of them a client of one coordinator. */
-export const inlineLocations = (options: InlineOptions): GlobalLayer<LocationMap> =>
-  Layer.unwrap(make(options))
+export const inlineLocations = (options: InlineOptions): GlobalLayer<LocationMap> => Layer.unwrap(make(options))

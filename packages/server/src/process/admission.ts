@@ -32,8 +32,8 @@ const digest = (secret: string): string => createHash("sha256").update(secret).d
 export interface Admission {
   /** A secret that admits a connection as this host, once. */
   readonly issue: (identity: HostIdentity) => string
-  /** Nothing admits anybody as this host any more. */
-  readonly revoke: (host: string) => void
+  /** Nothing admits anybody any more whose secret was issued for this very object. */
+  readonly revoke: (identity: HostIdentity) => void
   /** Serves a connection that shows a secret, and sends away any other. */
   readonly serve: (transport: Transport) => Effect.Effect<void>
 }
@@ -57,8 +57,8 @@ export const makeAdmission = (
   }
   return {
     issue,
-    revoke: (host) => {
-      for (const [key, identity] of valid) if (identity.host === host) valid.delete(key)
+    revoke: (identity) => {
+      for (const [key, issued] of valid) if (issued === identity) valid.delete(key)
     },
     serve: (transport) =>
       afterFirstFrame(transport, (frame) => {

@@ -119,18 +119,27 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
     let inOrder = false
     let said: string | null = null
     const line = lifelineOf(child)
-    line?.on("data", lineReader((text) => {
-      answeredAt = performance.now()
-      const message = readFromHost(text)
-      if (message?.type === "ready") Deferred.doneUnsafe(ready, Effect.void)
-      if (message?.type === "idle") inOrder = true
-      if (message?.type === "failed") said = message.message
-    }))
+    line?.on(
+      "data",
+      lineReader((text) => {
+        answeredAt = performance.now()
+        const message = readFromHost(text)
+        if (message?.type === "ready") Deferred.doneUnsafe(ready, Effect.void)
+        if (message?.type === "idle") inOrder = true
+        if (message?.type === "failed") said = message.message
+      })
+    )
     // What goes wrong with the lifeline is followed by the end of the process.
     line?.on("error", () => {})
-    child.once("error", (error) => Deferred.doneUnsafe(exited, Effect.succeed(`it could not be started: ${error.message}`)))
+    child.once(
+      "error",
+      (error) => Deferred.doneUnsafe(exited, Effect.succeed(`it could not be started: ${error.message}`))
+    )
     child.once("exit", (code, signal) => {
-      Deferred.doneUnsafe(exited, Effect.succeed(signal === null ? `it ended with code ${code}` : `it was killed by ${signal}`))
+      Deferred.doneUnsafe(
+        exited,
+        Effect.succeed(signal === null ? `it ended with code ${code}` : `it was killed by ${signal}`)
+      )
     })
     line?.write(writeLine({ type: "order", order }))
 
@@ -138,9 +147,13 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
       said ??= why
       child.kill("SIGKILL")
     }
+    let askedAt = performance.now()
     const pinging = setInterval(() => {
-      // While it boots, the limit of that holds.
-      const silence = Deferred.isDoneUnsafe(ready) ? performance.now() - answeredAt : 0
+      const now = performance.now()
+      // Answers may wait here unread where this process itself was held up. While the host boots, the limit of that holds.
+      if (now - askedAt > 2 * times.pingMillis) answeredAt = now
+      askedAt = now
+      const silence = Deferred.isDoneUnsafe(ready) ? now - answeredAt : 0
       if (silence > times.silenceMillis) return kill("it did not answer any more and was killed")
       line?.write(writeLine({ type: "ping" }))
     }, times.pingMillis)

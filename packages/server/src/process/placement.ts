@@ -13,8 +13,8 @@ import {
   type LocationError,
   Plugins
 } from "@bezel/core/host"
-import { HostFailed, type PluginSource } from "@bezel/core/kernel"
 import type { JsonValue } from "@bezel/core/json"
+import { HostFailed, type PluginSource } from "@bezel/core/kernel"
 import { type LocationRef, resolveLocation } from "@bezel/core/location"
 import { connectUnix, type ListenError, listenUnix, type Transport } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
@@ -93,7 +93,11 @@ const makeFolders = (state: string): Effect.Effect<Folders, ServiceError, Scope.
   })
 
 const nameOf = (location: LocationRef, sessionID: string | null): string =>
-  [location.directory, ...(location.workspaceID === null ? [] : [location.workspaceID]), ...(sessionID === null ? [] : [sessionID])].join(" ")
+  [
+    location.directory,
+    ...(location.workspaceID === null ? [] : [location.workspaceID]),
+    ...(sessionID === null ? [] : [sessionID])
+  ].join(" ")
 
 /** How one host is started, again and again. */
 const specMaker = (options: ProcessPlacementOptions, folders: Folders, coordinator: string, admission: Admission) => {
@@ -101,13 +105,14 @@ const specMaker = (options: ProcessPlacementOptions, folders: Folders, coordinat
   return (location: LocationRef, sessionID: string | null): HostSpec => {
     const id = nameOf(location, sessionID)
     const log = path.join(folders.logs, `${createHash("sha256").update(id).digest("hex").slice(0, 12)}.log`)
-    const identity: HostIdentity = { host: id, location, leases: sessionID === null ? "all" : [sessionID] }
     return {
       id,
       location,
       sessionID,
       lastLines: () => lastLines(log, 8),
       start: Effect.gen(function*() {
+        // One for each process: what was given to one that has ended ends with it.
+        const identity: HostIdentity = { host: id, location, leases: sessionID === null ? "all" : [sessionID] }
         const socket = path.join(folders.sockets, `${randomBytes(6).toString("hex")}.sock`)
         const process = yield* startProcess({
           order: {
@@ -126,7 +131,7 @@ const specMaker = (options: ProcessPlacementOptions, folders: Folders, coordinat
           ledger,
           times: { ...defaultTimes, ...options.times }
         })
-        yield* Effect.forkDetach(Effect.andThen(process.ended, Effect.sync(() => admission.revoke(id))))
+        yield* Effect.forkDetach(Effect.andThen(process.ended, Effect.sync(() => admission.revoke(identity))))
         return { ...process, socket }
       })
     }
@@ -178,8 +183,7 @@ export const makeProcessPlacement = (
     const processes: FleetProcesses = {
       start: (sessionID) => Effect.flatMap(hostOf(sessionID), supervisor.start),
       attach,
-      stop: (sessionID) =>
-        isolated ? Effect.flatMap(hostOf(sessionID), ({ id }) => supervisor.stop(id)) : Effect.void,
+      stop: (sessionID) => isolated ? Effect.flatMap(hostOf(sessionID), ({ id }) => supervisor.stop(id)) : Effect.void,
       status: supervisor.status,
       changes: supervisor.changes
     }
@@ -202,7 +206,12 @@ export const makeProcessPlacement = (
         }
         return {
           location,
-          session: makeRemoteSession({ location, store, files, attach: (sessionID) => attach(sessionID, "session API") }),
+          session: makeRemoteSession({
+            location,
+            store,
+            files,
+            attach: (sessionID) => attach(sessionID, "session API")
+          }),
           plugins: Effect.scoped(Effect.gen(function*() {
             const connection = yield* connect(whole, { label: "plugins" })
             return yield* (yield* connection.use(Plugins)).list()
@@ -219,5 +228,4 @@ export const makeProcessPlacement = (
   })
 
 /** Session hosts in processes of their own; also gives their coordinator. */
-export const processPlacement = (options: ProcessPlacementOptions) =>
-  Layer.effectContext(makeProcessPlacement(options))
+export const processPlacement = (options: ProcessPlacementOptions) => Layer.effectContext(makeProcessPlacement(options))

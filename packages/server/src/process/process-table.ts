@@ -116,7 +116,7 @@ export const endProcesses = (mark: string, root: ProcessName | null): Effect.Eff
       if (alive.length === 0) return
       // Again and again, because one that forks can be ahead of a single look.
       const signal = round === 0 ? "SIGTERM" : round >= 20 ? "SIGKILL" : null
-      if (signal !== null) for (const { pid } of alive) send(pid, signal)
+      if (signal !== null) { for (const { pid } of alive) send(pid, signal) }
       yield* pause(25)
     }
   })

@@ -2,8 +2,8 @@
  * The session API of a place whose host is another process: records and read models from the store that both share, and the
  * running of sessions through the services of that host.
  */
-import { Conversation, conversationKey } from "@bezel/core/host"
 import { HarnessError, mainConversation } from "@bezel/core/harness"
+import { Conversation, conversationKey } from "@bezel/core/host"
 import type { LocationRef } from "@bezel/core/location"
 import type { ConnectionShape } from "@bezel/core/rpc"
 import { type Facade, ServiceError } from "@bezel/core/service"
@@ -92,10 +92,14 @@ export const makeRemoteSession = ({ attach, files, location, store }: RemoteSess
       ({ sessions }) => sessions.filter(({ status }) => status === "active").map(({ id }) => id).sort()
     ),
     configure: (sessionID, patch) => using(sessionID, undefined, (conversation) => conversation.configSet(patch)),
-    abortInput: (sessionID, inputID) => using(sessionID, undefined, (conversation) => conversation.inputAbort({ inputID })),
+    abortInput: (sessionID, inputID) =>
+      using(sessionID, undefined, (conversation) => conversation.inputAbort({ inputID })),
     fork: (sessionID, at) =>
-      using(sessionID, undefined, (conversation) =>
-        Effect.map(conversation.fork({ at }), ({ conversationID }) => conversationID)),
+      using(
+        sessionID,
+        undefined,
+        (conversation) => Effect.map(conversation.fork({ at }), ({ conversationID }) => conversationID)
+      ),
     finalText: (sessionID) =>
       Effect.map(store.context(sessionID), (messages) => {
         const answer = messages.findLast(({ role }) => role === "assistant")

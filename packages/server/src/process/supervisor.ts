@@ -105,10 +105,18 @@ export const makeSupervisor = (options: SupervisorOptions = {}): Effect.Effect<S
         const wait = host.notBefore - performance.now()
         if (wait > 0) yield* Effect.sleep(wait)
         become(host, "starting")
-        const started = yield* Effect.tapError(host.spec.start, (error) =>
-          Effect.sync(() => ended(host, { inOrder: false, reason: error.message })))
-        host.running = started
-        yield* Effect.forkIn(Effect.map(started.ended, (end) => ended(host, end)), scope, { startImmediately: true })
+        // Whole, so that what has been started is always known to whoever stops it.
+        const started = yield* Effect.uninterruptible(Effect.tap(host.spec.start, (process) =>
+          Effect.sync(() => {
+            host.running = process
+          }))).pipe(Effect.tapError((error) =>
+            Effect.sync(() => ended(host, { inOrder: false, reason: error.message }))
+          ))
+        yield* Effect.forkIn(
+          Effect.map(started.ended, (end) => ended(host, end)),
+          scope,
+          { startImmediately: true }
+        )
         yield* Effect.tapError(started.ready, () => started.ended)
         // It may have died between the two.
         if (host.running !== started) return yield* died(host)
