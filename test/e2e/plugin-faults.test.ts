@@ -46,6 +46,27 @@ describe("a plugin", () => {
     })
   })
 
+  it("that lets a promise of the platform fail, which has no stack, is one of those that are named", async () => {
+    const home = makeHome()
+    await withServer(home)
+    const file = home.write(
+      ".config/bezel/plugins/p.ts",
+      `import { readFile } from "node:fs/promises"\n` +
+        plugin(`readFile("/nowhere/at/all"); Promise.reject("just a text")`)
+    )
+    const { code, stderr, stdout } = await home.run(["run", "hi"], options)
+    expect([code, stdout]).toEqual([0, "answer\n"])
+    expect(stderr.split("\n").sort()).toEqual([
+      "",
+      `bezel: the plugin ${file} let a promise fail that it did not wait for: ENOENT: no such file or directory, open '/nowhere/at/all'`,
+      `bezel: the plugin ${file} let a promise fail that it did not wait for: just a text`
+    ])
+    home.write(".config/bezel/plugins/other.ts", `export default { id: "test.other" }`)
+    expect((await home.run(["run", "hi"], options)).stderr).toContain(
+      `bezel: one of the plugins ${home.folder}/.config/bezel/plugins/other.ts, ${file} let a promise fail`
+    )
+  })
+
   it("that throws in a timer ends the run, and is named as the one whose fault it is", async () => {
     const home = makeHome()
     await withServer(home)

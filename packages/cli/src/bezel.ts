@@ -27,8 +27,8 @@ function compileCacheFolder(): string {
 }
 
 /** The plugin that an error came from, if plugins were loaded (`host/plugin-faults.ts` says how that is known). */
-function pluginOf(error: unknown): string | null {
-  const find: unknown = Reflect.get(globalThis, Symbol.for("bezel.plugin-of"))
+function whoseFault(error: unknown): string | null {
+  const find: unknown = Reflect.get(globalThis, Symbol.for("bezel.whose-fault"))
   const found: unknown = typeof find === "function" ? Reflect.apply(find, undefined, [error]) : null
   return typeof found === "string" ? found : null
 }
@@ -38,11 +38,11 @@ const firstLine = (error: unknown): string =>
 
 /** One line for a person; with `--verbose` the stack as well. An uncaught error of minified code would print its source. */
 function report(error: unknown): void {
-  const plugin = pluginOf(error)
+  const plugin = whoseFault(error)
   process.stderr.write(
     plugin === null
       ? `bezel: ${firstLine(error)} (this is a fault of Bezel; please report it)\n`
-      : `bezel: the plugin ${plugin} threw an error outside of all calls, which ends the process: ${firstLine(error)}\n`
+      : `bezel: ${plugin} threw an error outside of all calls, which ends the process: ${firstLine(error)}\n`
   )
   if (argv.includes("--verbose") && error instanceof Error) process.stderr.write(`${error.stack}\n`)
 }
@@ -67,9 +67,9 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
   }
   // A promise that was let go leaves everything else as it was; a throw may have left something half done.
   const onRejection = (error: unknown) => {
-    const plugin = pluginOf(error)
+    const plugin = whoseFault(error)
     if (plugin === null) return crash(error)
-    console.error(`bezel: the plugin ${plugin} let a promise fail that it did not wait for: ${firstLine(error)}`)
+    console.error(`bezel: ${plugin} let a promise fail that it did not wait for: ${firstLine(error)}`)
   }
   process.on("uncaughtException", crash).on("unhandledRejection", onRejection)
   try {
