@@ -19,7 +19,12 @@ const shown = (text: string): string => process.stdout.isTTY ? printable(text) :
 const withSessions = (
   environment: Environment,
   effect: Effect.Effect<number, unknown, SessionStore>
-): Promise<number> => runProcess(Effect.scoped(Effect.provide(effect, globalLayer({ environment, trust: false }))))
+): Promise<number> => {
+  const onWarning = (message: string): void => {
+    process.stderr.write(`bezel: ${oneLine(message, 1_000)}\n`)
+  }
+  return runProcess(Effect.scoped(Effect.provide(effect, globalLayer({ environment, trust: false, onWarning }))))
+}
 
 export const sessionList: Execute<{ readonly all: Flag; readonly dir: Text; readonly json: Flag }> = (
   options,

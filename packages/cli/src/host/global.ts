@@ -41,9 +41,7 @@ export const sessionsLayer = ({ environment }: GlobalOptions) =>
 
 /** All of it, with the log. */
 export const globalLayer = (options: GlobalOptions) =>
-  Layer.mergeAll(
-    sessionsLayer(options),
-    logLayer({ verbose: options.environment.verbose, onWarning: options.onWarning })
-  ).pipe(
+  sessionsLayer(options).pipe(
+    Layer.provideMerge(logLayer({ verbose: options.environment.verbose, onWarning: options.onWarning })),
     Layer.provideMerge(settingsLayer(options))
   )

@@ -273,8 +273,8 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
 
 const rebuiltMessage = (path: string, { sessions, setAside, without }: Rebuilt): string =>
   `${path} was ${setAside === null ? "not there" : `damaged and is kept as ${setAside}`}; ` +
-  `it was made anew with the ${sessions} sessions whose folders hold their record` +
-  (without.length === 0 ? "" : `; ${without.length} folders do not: ${without.slice(0, 20).join(", ")}`)
+  `it was made anew from the sessions' folders (found: ${sessions}` +
+  (without.length === 0 ? ")" : `; without a record: ${without.slice(0, 20).join(", ")})`)
 
 const openCatalogue = (directory: string | null) =>
   Effect.flatMap(Effect.context<never>(), (context) =>
