@@ -141,7 +141,7 @@ describe("plugins from outside", () => {
     home.settings({ plugins: ["./nope.ts"] })
     const { code, stderr } = await home.run(["run", "read a.txt"], { env: { BEZEL_SOURCE: "1" } })
     expect(code).toBe(0)
-    const lines = stderr.split("\n").filter((line) => /^bezel: Plugin/.test(line))
+    const lines = stderr.split("\n").filter((line) => line.startsWith("bezel: Plugin"))
     expect(lines).toHaveLength(3)
     expect(lines[0]).toMatch(/^bezel: Plugin nope\.ts failed .* load: .*nope\.ts: the file does not exist$/)
     expect(lines[1]).toMatch(/^bezel: Plugin a\.ts failed .* load: .*no import today$/)

@@ -25,7 +25,15 @@ const chain = (transport: TransportUnderTest, processes: Partial<Fleet["processe
     const fleet: Fleet = {
       records: store,
       processes: {
-        start: () => Effect.succeed({ id: "h", location: identity.location, sessionID: null, state: "running", pid: null, error: null }),
+        start: () =>
+          Effect.succeed({
+            id: "h",
+            location: identity.location,
+            sessionID: null,
+            state: "running",
+            pid: null,
+            error: null
+          }),
         attach: () => Effect.die("not here"),
         stop: () => Effect.void,
         status: Effect.succeed([]),
@@ -94,7 +102,10 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
     it.live("creates at the coordinator what a presentation asks for, and nothing that only the upstream has comes down", () =>
       Effect.gen(function*() {
         const { client, host, store } = yield* chain(transport)
-        yield* store.create({ location: { directory: "/elsewhere-canary", workspaceID: "tenant-canary" }, title: "secret" })
+        yield* store.create({
+          location: { directory: "/elsewhere-canary", workspaceID: "tenant-canary" },
+          title: "secret"
+        })
         const { picker, received } = yield* client
         yield* picker.refresh()
         const events = yield* Effect.forkScoped(Stream.runHead(picker.happened))

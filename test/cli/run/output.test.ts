@@ -60,7 +60,9 @@ function follow(
 ) {
   const follower = new Follower(empty)
   const steps = commits.map(([operations, ...events], index) => {
-    const step = follower.next({ revision: index + 1, operations, events: [...events, ...closing(operations)] } satisfies Envelope)
+    const step = follower.next(
+      { revision: index + 1, operations, events: [...events, ...closing(operations)] } satisfies Envelope
+    )
     output.step(step)
     return step
   })
@@ -83,8 +85,20 @@ describe("the text of an answer is given exactly once", () => {
   })
 
   it("whatever entries come behind it", () => {
-    const result: Operation = ["splice", ["entries"], 1, 0, [{ id: "e2", kind: "bezel.tool_result", data: null, model: null, head: false, createdAt: 0 }]]
-    expect(follow(silent, [[started]], [answered("e1", "Let me look")], [[result]], [[result]])).toEqual(["", "Let me look", "", ""])
+    const result: Operation = ["splice", ["entries"], 1, 0, [{
+      id: "e2",
+      kind: "bezel.tool_result",
+      data: null,
+      model: null,
+      head: false,
+      createdAt: 0
+    }]]
+    expect(follow(silent, [[started]], [answered("e1", "Let me look")], [[result]], [[result]])).toEqual([
+      "",
+      "Let me look",
+      "",
+      ""
+    ])
   })
 
   it("also when no frame came before the closing commit", () => {

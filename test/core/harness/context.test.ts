@@ -1,12 +1,23 @@
-import { describe, expect, it } from "@effect/vitest"
 import { deriveContext } from "@bezel/core/harness"
 import type { Message } from "@bezel/core/model"
 import type { EntryRecord } from "@bezel/core/storage"
+import { describe, expect, it } from "@effect/vitest"
 
 let ordinal = 0
 const entry = (model: ReadonlyArray<Message> | null, more: Partial<EntryRecord> = {}): EntryRecord => {
   ordinal++
-  return { id: `e${ordinal}`, ordinal, conversation: "c1", kind: "test", data: null, model, head: null, edits: null, createdAt: 0, ...more }
+  return {
+    id: `e${ordinal}`,
+    ordinal,
+    conversation: "c1",
+    kind: "test",
+    data: null,
+    model,
+    head: null,
+    edits: null,
+    createdAt: 0,
+    ...more
+  }
 }
 const said = (text: string): Message => ({ role: "user", content: [{ type: "text", text }] })
 const calls = (...ids: ReadonlyArray<string>): Message => ({
@@ -22,7 +33,12 @@ const resultsOf = (message: Message | undefined) =>
 
 describe("deriveContext", () => {
   it("puts results in call order, whatever order they landed in", () => {
-    const context = deriveContext([entry([said("go")]), entry([calls("a", "b")]), entry([result("b")]), entry([result("a")])])
+    const context = deriveContext([
+      entry([said("go")]),
+      entry([calls("a", "b")]),
+      entry([result("b")]),
+      entry([result("a")])
+    ])
     expect(context.length).toBe(3)
     expect(resultsOf(context[2])).toEqual([["a", false], ["b", false]])
   })
@@ -33,12 +49,21 @@ describe("deriveContext", () => {
   })
 
   it("leaves out results without a call and messages without content", () => {
-    const context = deriveContext([entry([result("ghost")]), entry([{ role: "assistant", content: [] }]), entry([said("x")])])
+    const context = deriveContext([
+      entry([result("ghost")]),
+      entry([{ role: "assistant", content: [] }]),
+      entry([said("x")])
+    ])
     expect(context).toEqual([said("x")])
   })
 
   it("keeps results of a provider that repeats its call ids apart", () => {
-    const context = deriveContext([entry([calls("call_0")]), entry([result("call_0", "first")]), entry([calls("call_0")]), entry([result("call_0", "second")])])
+    const context = deriveContext([
+      entry([calls("call_0")]),
+      entry([result("call_0", "first")]),
+      entry([calls("call_0")]),
+      entry([result("call_0", "second")])
+    ])
     expect(JSON.stringify(context[1])).toContain("first")
     expect(JSON.stringify(context[3])).toContain("second")
   })
@@ -59,7 +84,11 @@ describe("deriveContext", () => {
   it("applies edits: replaced or left out", () => {
     const one = entry([said("one")])
     const two = entry([said("two")])
-    const context = deriveContext([one, two, entry(null, { edits: [{ entry: one.id, model: null }, { entry: two.id, model: [said("changed")] }] })])
+    const context = deriveContext([
+      one,
+      two,
+      entry(null, { edits: [{ entry: one.id, model: null }, { entry: two.id, model: [said("changed")] }] })
+    ])
     expect(context).toEqual([said("changed")])
   })
 })

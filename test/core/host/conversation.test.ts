@@ -1,7 +1,7 @@
 import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
 import { ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime } from "@bezel/core/session"
-import { run, say, scriptedModel, testPresentation, testSessionHost, type TestSessionHost } from "@bezel/core/testing"
+import { run, say, scriptedModel, testPresentation, type TestSessionHost, testSessionHost } from "@bezel/core/testing"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Stream } from "effect"
 import * as TestClock from "effect/testing/TestClock"
@@ -123,7 +123,9 @@ describe("Conversation service", () => {
     Effect.gen(function*() {
       const { conversation } = yield* attached(["one", "the summary", "two"])
       yield* conversation.wait(yield* conversation.send({ text: "go" }))
-      expect(yield* Effect.flip(conversation.write({ kind: "bezel.assistant" }))).toMatchObject({ code: "not_permitted" })
+      expect(yield* Effect.flip(conversation.write({ kind: "bezel.assistant" }))).toMatchObject({
+        code: "not_permitted"
+      })
       yield* conversation.write({ kind: "bezel.notice", text: "CI failed" })
       expect(yield* conversation.collapse({})).toEqual({ status: "completed", message: null })
       const begins = (kind: string) =>

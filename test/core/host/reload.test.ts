@@ -1,81 +1,23 @@
-import { TaskKind } from "@bezel/core/harness"
-import { Conversation, conversationKey, Plugin, PluginKernel, Plugins, type SessionContext } from "@bezel/core/host"
+import { Conversation, conversationKey, Plugin, Plugins, type SessionContext } from "@bezel/core/host"
 import { FacetClosed } from "@bezel/core/kernel"
-import { RemoteService, ServiceDirectory } from "@bezel/core/service"
+import { ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime } from "@bezel/core/session"
-import { SettingsKey, type SettingsReader } from "@bezel/core/settings"
-import {
-  call,
-  emptySettings,
-  run,
-  say,
-  scriptedModel,
-  type TestSessionHost,
-  testSessionHost
-} from "@bezel/core/testing"
-import { tool } from "@bezel/core/tool"
+import { call, run, say, scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Schema, type Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, Schema, Stream } from "effect"
 import { spawn } from "node:child_process"
-
-type Facet = (ctx: SessionContext) => Effect.Effect<void, unknown, Scope.Scope>
-
-/** A plugin whose code is another one after each reload: the first facet, then the second, and so on. */
-const generations = (id: string, ...facets: ReadonlyArray<Facet>): Plugin => {
-  let next = 0
-  return Plugin.define({
-    id,
-    session: (ctx) => Effect.suspend(() => (facets[Math.min(next++, facets.length - 1)] ?? (() => Effect.void))(ctx))
-  })
-}
-
-const reload = (host: TestSessionHost, ...plugins: ReadonlyArray<string>) =>
-  Context.get(host.services, PluginKernel).reload({ plugins })
-
-const offers =
-  (name: string, execute: () => Effect.Effect<string>, replay: "safe" | "never" = "never"): Facet => (ctx) =>
-    Effect.asVoid(
-      ctx.tool.transform((draft) =>
-        draft.set(name, tool({ description: `Does ${name}`, input: Schema.Struct({}), replay, execute }))
-      )
-    )
-
-const says = (name: string, text: string): Facet => offers(name, () => Effect.succeed(text))
-
-/** Results of calls as the model was told them with its last request. */
-const results = (model: ReturnType<typeof scriptedModel>) => {
-  const last = model.requests.at(-1)?.messages.at(-1)
-  return last?.role === "tool" ? last.content.map(({ result }) => result) : []
-}
-
-const barrier = Effect.gen(function*() {
-  const reached = yield* Deferred.make<void>()
-  const open = yield* Deferred.make<void>()
-  return {
-    reached: Deferred.await(reached),
-    open: Effect.asVoid(Deferred.succeed(open, undefined)),
-    pass: Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(open))
-  }
-})
-
-class Counter extends RemoteService.make("test.counter")({
-  state: { count: Schema.Struct({ value: Schema.Finite }) },
-  methods: { add: { payload: Schema.Finite } }
-}) {}
-
-class Scratch extends RemoteService.make("test.scratch")({ methods: { tell: {} } }) {}
-
-const counter = (start: number): Facet => (ctx) =>
-  Effect.gen(function*() {
-    const count = yield* ctx.state(Schema.Struct({ value: Schema.Finite }), { value: start })
-    yield* ctx.provide(Counter, {
-      count,
-      add: (by) =>
-        count.update((draft) => {
-          draft.value += by
-        })
-    })
-  })
+import {
+  barrier,
+  Counter,
+  counter,
+  type Facet,
+  generations,
+  offers,
+  reload,
+  results,
+  says,
+  Scratch
+} from "./reload-fixture.ts"
 
 describe("reload of a plugin under a running host", () => {
   it.live("keeps the facade of a remote consumer, which never sees the service missing", () =>
@@ -503,108 +445,6 @@ describe("reload of a plugin under a running host", () => {
     }).pipe(Effect.scoped))
 })
 
-describe("a session that is suspended for a reload", () => {
-  /** A session that is in the middle of a call of `echo`, which may be repeated. */
-  const inTheMiddle = (...more: ReadonlyArray<Plugin>) =>
-    Effect.gen(function*() {
-      const started = yield* barrier
-      const model = scriptedModel([[call("echo", {})], "done", "more"])
-      const host = yield* testSessionHost([
-        generations(
-          "echo",
-          offers("echo", () => Effect.as(started.pass, "old"), "safe"),
-          offers("echo", () => Effect.succeed("new"), "safe")
-        ),
-        ...more
-      ], { model })
-      const { id } = yield* host.session.create()
-      return { host, id, model, started }
-    })
-
-  it.live("shows an attached client the whole turn, as if nothing had been", () =>
-    Effect.gen(function*() {
-      const { host, id, started } = yield* inTheMiddle()
-      const connection = yield* host.connect(id)
-      const conversation = yield* connection.use(Conversation, { key: conversationKey(id, "c1") })
-      yield* conversation.ready
-      const { inputID } = yield* conversation.send({ text: "go" })
-      const waiting = yield* Effect.forkScoped(conversation.wait({ inputID }), { startImmediately: true })
-      yield* started.reached
-      yield* Effect.sleep(10)
-      yield* reload(host, "echo")
-      expect(yield* Fiber.join(waiting)).toMatchObject({ status: "done", text: "done" })
-      const view = yield* conversation.view.changes.pipe(Stream.filter(({ turn }) => turn === null), Stream.runHead)
-      expect(view).toMatchObject({
-        value: {
-          entries: [{ kind: "bezel.user" }, { kind: "bezel.assistant" }, { kind: "bezel.tool_result" }, {
-            kind: "bezel.assistant"
-          }]
-        }
-      })
-      const more = yield* conversation.send({ text: "more" })
-      expect(yield* conversation.wait(more)).toMatchObject({ status: "done", text: "more" })
-    }).pipe(Effect.scoped))
-
-  it.live("takes inputs and answers waits of those who had it before, once it is open again", () =>
-    Effect.gen(function*() {
-      const during: Array<Effect.Effect<void>> = []
-      const slow: Facet = (ctx) => ctx.onActivate(Effect.suspend(() => Effect.all(during, { discard: true })))
-      const { host, id, started } = yield* inTheMiddle(generations("other", slow))
-      const session = yield* Context.get(host.services, SessionRuntime).open(id)
-      const first = yield* session.main.send({ content: [{ type: "text", text: "go" }] })
-      const idle = yield* Effect.forkScoped(session.main.idle, { startImmediately: true })
-      yield* started.reached
-      const sent = yield* Deferred.make<string>()
-      during.push(Effect.asVoid(Effect.forkDetach(
-        session.main.send({ content: [{ type: "text", text: "more" }] }).pipe(
-          Effect.flatMap((handle) => handle.wait),
-          Effect.flatMap((outcome) =>
-            Deferred.succeed(sent, outcome.status === "done" ? outcome.text : outcome.reason)
-          ),
-          Effect.orDie
-        ),
-        { startImmediately: true }
-      )))
-      yield* reload(host, "echo", "other")
-      expect(yield* first.wait).toMatchObject({ status: "done", text: "done" })
-      expect(yield* Deferred.await(sent)).toBe("more")
-      yield* Fiber.join(idle)
-      expect(yield* session.main.finalText).toBe("more")
-    }).pipe(Effect.scoped))
-
-  it.live("runs a task of a kind on under the new code of that kind", () =>
-    Effect.gen(function*() {
-      const scanning = yield* barrier
-      const kind = (answer: string, work: Effect.Effect<void>) =>
-        TaskKind.make("test.scan", {
-          input: Schema.Struct({}),
-          checkpoint: Schema.Struct({ phase: Schema.Literal("scanning") }),
-          slot: { schema: Schema.Struct({}), initial: {} },
-          result: Schema.Struct({ by: Schema.String }),
-          failure: Schema.Never,
-          initial: () => Effect.succeed({ next: { phase: "scanning" } } as const),
-          phases: {
-            scanning: () => Effect.as(work, { done: () => ({ status: "completed", result: { by: answer } }) } as const)
-          }
-        })
-      const old = kind("old", scanning.pass)
-      const host = yield* testSessionHost([
-        generations("scan", (ctx) =>
-          Effect.asVoid(ctx.task(old)), (ctx) =>
-          Effect.asVoid(ctx.task(kind("new", Effect.void))))
-      ])
-      const { id } = yield* host.session.create()
-      const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
-      const task = yield* main.commit((tx) =>
-        tx.createTask(old, {}, { background: true })
-      )
-      const waiting = yield* Effect.forkScoped(main.waitForTask(task), { startImmediately: true })
-      yield* scanning.reached
-      yield* reload(host, "scan")
-      expect(yield* Fiber.join(waiting)).toMatchObject({ status: "completed", result: { by: "new" } })
-    }).pipe(Effect.scoped))
-})
-
 describe("the service of plugins", () => {
   it.live("lists plugins and reloads them for a client, and tells it why not", () =>
     Effect.gen(function*() {
@@ -625,83 +465,5 @@ describe("the service of plugins", () => {
         "loaded"
       ]])
       expect(yield* plugins.reloadSettings()).toEqual({ plugins: [] })
-    }).pipe(Effect.scoped))
-})
-
-describe("settings that change", () => {
-  const theme = SettingsKey.make("theme", { schema: Schema.String, default: "dark", untrusted: "keep" })
-  const limit = SettingsKey.make("limit", { schema: Schema.Finite, default: 1, untrusted: "keep" })
-
-  /** Settings whose files somebody edits. */
-  const editable = () => {
-    let values: { readonly [key: string]: unknown } = {}
-    return {
-      edit: (next: { readonly [key: string]: unknown }) => {
-        values = next
-      },
-      read: (): SettingsReader => {
-        const now = values
-        return {
-          ...emptySettings,
-          get: ({ default: otherwise, name, schema }) =>
-            Object.hasOwn(now, name) ? Schema.decodeUnknownSync(schema)(now[name]) : otherwise
-        }
-      }
-    }
-  }
-
-  it.live("reload only what has read the changed key; a session that streams goes on", () =>
-    Effect.gen(function*() {
-      const settings = editable()
-      const setups: Array<string> = []
-      const reads = (id: string, ...keys: ReadonlyArray<typeof theme | typeof limit>) =>
-        Plugin.define({
-          id,
-          session: (ctx) =>
-            Effect.sync(() => void setups.push(`${id} ${keys.map((key) => ctx.settings.get<unknown>(key)).join(" ")}`))
-        })
-      const stream = yield* barrier
-      const model = scriptedModel([[run(stream.pass), say("done")]])
-      const host = yield* testSessionHost([reads("a", theme), reads("b", limit), reads("c")], {
-        model,
-        settings: settings.read
-      })
-      const { id } = yield* host.session.create()
-      yield* host.connect(id)
-      yield* host.connect(id)
-      const asking = yield* Effect.forkScoped(host.ask(id, "go"))
-      yield* stream.reached
-      setups.length = 0
-      settings.edit({ theme: "light" })
-      expect(yield* Context.get(host.services, PluginKernel).reloadSettings).toEqual(["a"])
-      expect(setups).toEqual(["a light"])
-      yield* stream.open
-      expect(yield* Fiber.join(asking)).toBe("done")
-      expect(model.requests).toHaveLength(1)
-      expect(yield* Context.get(host.services, PluginKernel).reloadSettings).toEqual([])
-    }).pipe(Effect.scoped))
-
-  it.live("hold as they were when a plugin refuses its new value", () =>
-    Effect.gen(function*() {
-      const settings = editable()
-      const active: Array<number> = []
-      const strict = Plugin.define({
-        id: "strict",
-        session: (ctx) =>
-          Effect.gen(function*() {
-            const value = ctx.settings.get(limit)
-            yield* ctx.onActivate(
-              value > 10 ? Effect.fail(new Error("too much")) : Effect.sync(() => void active.push(value))
-            )
-          })
-      })
-      const host = yield* testSessionHost([strict], { settings: settings.read })
-      const kernel = Context.get(host.services, PluginKernel)
-      settings.edit({ limit: 11 })
-      const error = yield* Effect.flip(kernel.reloadSettings)
-      expect(error.message).toContain("too much; the old code is active again")
-      settings.edit({ limit: 5 })
-      expect(yield* kernel.reloadSettings).toEqual(["strict"])
-      expect(active).toEqual([1, 1, 5])
     }).pipe(Effect.scoped))
 })

@@ -214,10 +214,10 @@ describe("a draft", () => {
 })
 
 describe("a draft refuses, naming the path, and stays as it was:", () => {
-  // Wrong on purpose, so types are out of the way.
-  // oxlint-disable-next-line typescript/no-explicit-any
+  // oxlint-disable-next-line typescript/no-explicit-any -- wrong on purpose, so types are out of the way
+  type Anything = any
   const refused: ReadonlyArray<
-    readonly [what: string, change: (draft: any) => void, path: ReadonlyArray<string | number>]
+    readonly [what: string, change: (draft: Anything) => void, path: ReadonlyArray<string | number>]
   > = [
     ["undefined", (draft) => void (draft.map.a.n = undefined), ["map", "a", "n"]],
     ["a function deep in a value", (draft) => void (draft.map.a = { n: 1, f: [() => 1] }), ["map", "a", "f", 0]],

@@ -1,7 +1,17 @@
 import { LocationMap, Plugin } from "@bezel/core/host"
 import { declareSection, SessionRuntime, SessionStore } from "@bezel/core/session"
 import { SessionStorage, StorageError } from "@bezel/core/storage"
-import { call, run, say, scriptedModel, temporaryDirectory, testGlobals, testSessionHost, testSessions, wrappedSessionFiles } from "@bezel/core/testing"
+import {
+  call,
+  run,
+  say,
+  scriptedModel,
+  temporaryDirectory,
+  testGlobals,
+  testSessionHost,
+  testSessions,
+  wrappedSessionFiles
+} from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
@@ -42,7 +52,9 @@ describe("SessionRuntime", () => {
       const held = yield* Context.get(host.services, SessionRuntime).open(id)
       yield* host.ask(id, "first")
       full = true
-      const refused = yield* Effect.flip(host.session.prompt({ sessionID: id, prompt: { text: "second" }, requestID: "r" }))
+      const refused = yield* Effect.flip(
+        host.session.prompt({ sessionID: id, prompt: { text: "second" }, requestID: "r" })
+      )
       expect(refused).toMatchObject({ code: "faulted", message: expect.stringContaining("there is no room") })
       expect(model.requests).toHaveLength(1)
       full = false

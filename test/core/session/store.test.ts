@@ -1,54 +1,22 @@
-import type { Message } from "@bezel/core/model"
-import { SessionStore, type SessionStoreShape } from "@bezel/core/session"
-import { SessionStorage } from "@bezel/core/storage"
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
+import { describe, expect } from "@effect/vitest"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { spawn } from "node:child_process"
 import * as fs from "node:fs"
-import * as os from "node:os"
 import * as path from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { fileURLToPath } from "node:url"
 import { batch, entry } from "../storage/batches.ts"
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => fs.mkdtempSync(path.join(os.tmpdir(), "bezel-store-"))),
-  (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true, force: true }))
-)
-
-type Body<E> = (store: SessionStoreShape, files: SessionStorage["Service"]) => Effect.Effect<void, E, Scope.Scope>
-
-const layer = (at: string) =>
-  SessionStore.layer({ directory: at, version: "1.2.3" }).pipe(
-    Layer.provideMerge(SessionStorage.layer({ directory: at }))
-  )
-
-const use = <E>(at: string, body: Body<E>) =>
-  Effect.scoped(Effect.gen(function*() {
-    yield* body(yield* SessionStore, yield* SessionStorage)
-  })).pipe(Effect.provide(layer(at)))
-
-/** A test of a store in a data directory of its own, and of one in memory. */
-const both = <E>(title: string, body: Body<E>): void => {
-  it.effect(title, () => Effect.scoped(Effect.flatMap(directory, (at) => use(at, body))))
-  it.effect(`${title} (in memory)`, () =>
-    Effect.scoped(Effect.gen(function*() {
-      yield* body(yield* SessionStore, yield* SessionStorage)
-    })).pipe(Effect.provide(SessionStore.layerMemory.pipe(Layer.provideMerge(SessionStorage.layerMemory)))))
-}
-
-const inDirectory = <E>(title: string, body: (at: string) => Effect.Effect<void, E, Scope.Scope>): void => {
-  it.effect(title, () => Effect.scoped(Effect.flatMap(directory, body)))
-}
-
-const here = { directory: "/work/here", workspaceID: null }
-const there = { directory: "/work/there", workspaceID: null }
-
-const say = (text: string): ReadonlyArray<Message> => [{ role: "user", content: [{ type: "text", text }] }]
-
-const titles = (page: { readonly sessions: ReadonlyArray<{ readonly title: string }> }) =>
-  page.sessions.map((session) => session.title)
+import {
+  both,
+  damageRecord,
+  here,
+  inDirectory,
+  makeChildren,
+  say,
+  storedRecord,
+  there,
+  titles,
+  use
+} from "./store-fixture.ts"
 
 describe("a session's record", () => {
   both("is what was asked for, at rest, and found again", (store) =>
@@ -421,156 +389,6 @@ describe("removing a session", () => {
   )
 })
 
-const withDatabase = <A>(at: string, step: (database: DatabaseSync) => A): A => {
-  const database = new DatabaseSync(path.join(at, "catalogue.db"))
-  try {
-    return step(database)
-  } finally {
-    database.close()
-  }
-}
-
-const damageRecord = (at: string): void =>
-  withDatabase(at, (database) => database.exec("UPDATE sessions SET record = '{' WHERE id = 'ses_bad'"))
-
-const storedRecord = (at: string): string =>
-  withDatabase(at, (database) => String(database.prepare("SELECT record FROM sessions WHERE id = 'ses_bad'").get()?.record))
-
-/** Three sessions, one of them renamed and the oldest worked in last. */
-const threeSessions = (at: string) =>
-  use(at, (store) =>
-    Effect.gen(function*() {
-      const usage = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 }
-      for (const title of ["one", "two", "three"]) {
-        yield* TestClock.adjust("1 seconds")
-        yield* store.create({ location: here, id: `ses_${title}`, title })
-      }
-      yield* TestClock.adjust("1 seconds")
-      yield* store.rename("ses_two", "second")
-      yield* TestClock.adjust("1 seconds")
-      yield* store.report("ses_one", { status: "idle", usage, cost: 3 })
-    }))
-
-const thoseThree = ["one", "second", "three"]
-
-describe("a catalogue that is lost", () => {
-  inDirectory("is made anew from the sessions' folders", (at) =>
-    Effect.gen(function*() {
-      yield* threeSessions(at)
-      fs.rmSync(path.join(at, "catalogue.db"))
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          expect(titles(yield* store.list())).toEqual(thoseThree)
-          expect(yield* store.get("ses_one")).toMatchObject({ title: "one", cost: 3, usage: { output: 2 } })
-        }))
-      expect(fs.statSync(path.join(at, "sessions/ses_one/record.json")).mode & 0o777).toBe(0o600)
-    }))
-
-  inDirectory("while it is in use, with or without the files beside it, is made anew too", (at) =>
-    Effect.gen(function*() {
-      yield* threeSessions(at)
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          for (const parts of [["", "-wal", "-shm"], [""]]) {
-            yield* store.rename("ses_three", "three")
-            for (const part of parts) fs.rmSync(path.join(at, `catalogue.db${part}`))
-            yield* use(at, (other) => Effect.asVoid(other.rename("ses_three", "third")))
-            expect(titles(yield* store.list())).toEqual(expect.arrayContaining(["one", "second", "third"]))
-          }
-        }))
-    }))
-
-  inDirectory("to damage is set aside and made anew", (at) =>
-    Effect.gen(function*() {
-      const damages: ReadonlyArray<(file: string) => void> = [
-        (file) => fs.writeFileSync(file, "not a database at all, but long enough to be looked at".repeat(100)),
-        (file) => fs.truncateSync(file, 5_000),
-        (file) => fs.truncateSync(file, 0),
-        (file) => {
-          const bytes = fs.readFileSync(file)
-          fs.writeFileSync(file, bytes.fill(0x55, 4_096))
-        },
-        (file) => {
-          fs.rmSync(file)
-          new DatabaseSync(file).exec("CREATE TABLE somebody_elses (x)")
-        }
-      ]
-      yield* threeSessions(at)
-      for (const damage of damages) {
-        damage(path.join(at, "catalogue.db"))
-        yield* use(at, (store) =>
-          Effect.gen(function*() {
-            expect(titles(yield* store.list())).toEqual(thoseThree)
-          }))
-      }
-      expect(fs.readdirSync(at).filter((name) => /^catalogue\.db\.damaged-[^-]*-[^-]*-[^-]*$/.test(name))).toHaveLength(4)
-    }))
-
-  inDirectory("to damage while it is in use is made anew too", (at) =>
-    Effect.gen(function*() {
-      yield* threeSessions(at)
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          const file = fs.openSync(path.join(at, "catalogue.db"), "r+")
-          fs.writeSync(file, Buffer.alloc(fs.fstatSync(file).size - 100, 0x55), 0, undefined, 100)
-          fs.closeSync(file)
-          expect(titles(yield* store.list())).toEqual(thoseThree)
-          yield* store.rename("ses_one", "first")
-          expect((yield* store.get("ses_one")).title).toBe("first")
-        }))
-    }))
-
-  inDirectory("of an earlier version has put its records into the sessions' folders before", (at) =>
-    Effect.gen(function*() {
-      yield* threeSessions(at)
-      for (const id of ["one", "two", "three"]) fs.rmSync(path.join(at, `sessions/ses_${id}/record.json`))
-      withDatabase(at, (database) => database.exec("PRAGMA user_version = 1"))
-      yield* use(at, () => Effect.void)
-      fs.rmSync(path.join(at, "catalogue.db"))
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          expect(titles(yield* store.list())).toEqual(thoseThree)
-        }))
-    }))
-
-  inDirectory("costs no session that is asked for by its id", (at) =>
-    Effect.gen(function*() {
-      yield* threeSessions(at)
-      withDatabase(at, (database) => database.exec("DELETE FROM sessions"))
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          expect((yield* store.get("ses_two")).title).toBe("second")
-          expect(yield* Effect.flip(store.create({ location: there, id: "ses_one" }))).toMatchObject({
-            _tag: "SessionExists"
-          })
-          yield* store.remove("ses_three")
-          expect(yield* Effect.flip(store.get("ses_three"))).toMatchObject({ _tag: "UnknownSession" })
-        }))
-    }))
-
-  inDirectory("is made anew once by many processes at once", (at) =>
-    Effect.gen(function*() {
-      yield* threeSessions(at)
-      fs.writeFileSync(path.join(at, "catalogue.db"), "x".repeat(10_000))
-      yield* Effect.all([1, 2, 3].map(() => makeChildren(at, "ses_one", 10)), { concurrency: "unbounded" })
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          expect((yield* store.list({ parentID: "ses_one" })).sessions).toHaveLength(30)
-          expect(fs.readdirSync(at).filter((name) => /damaged-.*Z$/.test(name))).toHaveLength(1)
-        }))
-    }))
-})
-
-/** In a process of their own. */
-const makeChildren = (at: string, parentID: string, count: number) =>
-  Effect.promise(() =>
-    new Promise<number | null>((resolve) => {
-      const program = fileURLToPath(new URL("./store-process.ts", import.meta.url))
-      const child = spawn(process.execPath, [program, at, parentID, String(count)], { stdio: "inherit" })
-      child.once("exit", resolve)
-    })
-  )
-
 describe("one catalogue", () => {
   inDirectory(
     "may be used by many processes at once, and loses nothing",
@@ -610,25 +428,28 @@ describe("one catalogue", () => {
         }))
     }))
 
-  inDirectory("with a record that is damaged everywhere names it, and the others are still found by id", (at) =>
-    Effect.gen(function*() {
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          yield* store.create({ location: here, id: "ses_good" })
-          yield* store.create({ location: here, id: "ses_bad" })
-        }))
-      damageRecord(at)
-      fs.writeFileSync(path.join(at, "sessions/ses_bad/record.json"), "{")
-      yield* use(at, (store) =>
-        Effect.gen(function*() {
-          expect(yield* Effect.flip(store.get("ses_bad"))).toMatchObject({
-            kind: "corrupt",
-            message: expect.stringContaining("ses_bad")
-          })
-          expect((yield* store.get("ses_good")).id).toBe("ses_good")
-          expect((yield* store.list()).sessions.map((session) => session.id)).toEqual(["ses_good"])
-          yield* store.remove("ses_bad")
-          expect(yield* Effect.flip(store.get("ses_bad"))).toMatchObject({ _tag: "UnknownSession" })
-        }))
-    }))
+  inDirectory(
+    "with a record that is damaged everywhere names it, and the others are still found by id",
+    (at) =>
+      Effect.gen(function*() {
+        yield* use(at, (store) =>
+          Effect.gen(function*() {
+            yield* store.create({ location: here, id: "ses_good" })
+            yield* store.create({ location: here, id: "ses_bad" })
+          }))
+        damageRecord(at)
+        fs.writeFileSync(path.join(at, "sessions/ses_bad/record.json"), "{")
+        yield* use(at, (store) =>
+          Effect.gen(function*() {
+            expect(yield* Effect.flip(store.get("ses_bad"))).toMatchObject({
+              kind: "corrupt",
+              message: expect.stringContaining("ses_bad")
+            })
+            expect((yield* store.get("ses_good")).id).toBe("ses_good")
+            expect((yield* store.list()).sessions.map((session) => session.id)).toEqual(["ses_good"])
+            yield* store.remove("ses_bad")
+            expect(yield* Effect.flip(store.get("ses_bad"))).toMatchObject({ _tag: "UnknownSession" })
+          }))
+      })
+  )
 })

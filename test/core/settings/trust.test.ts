@@ -230,7 +230,7 @@ describe("a link in a project that leads out of it", () => {
   it.effect("does not keep the rest of the project from being trusted", () =>
     Effect.gen(function*() {
       const { home, root } = yield* project
-      write(home, { "secret": "s", "project/.bezel/plugins/a.ts": "" })
+      write(home, { secret: "s", "project/.bezel/plugins/a.ts": "" })
       fs.symlinkSync(path.join(home, "secret"), path.join(root, ".bezel/plugins/b.ts"))
       yield* grant(home, root)
       expect((yield* status(home, root)).status).toBe("trusted")

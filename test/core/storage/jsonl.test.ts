@@ -7,25 +7,7 @@ import { createInterface } from "node:readline"
 import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { batch, entry, task } from "./batches.ts"
-import { storageConformance } from "./conformance.ts"
 import { changeLine, journalIn, overwrite, reading, segmentIn, sessionFolder, writing } from "./damage.ts"
-
-const journal = Effect.map(sessionFolder, journalIn)
-
-storageConformance(
-  "JSONL storage",
-  Effect.map(journal, (folder) => ({ write: openJsonl(folder), read: openJsonlReader(folder) }))
-)
-
-storageConformance(
-  "JSONL storage that survives power loss",
-  Effect.map(journal, (folder) => ({ write: openJsonl(folder, { fsync: true }), read: openJsonlReader(folder) }))
-)
-
-storageConformance(
-  "JSONL storage in many small segments",
-  Effect.map(journal, (folder) => ({ write: openJsonl(folder, { segmentBytes: 300 }), read: openJsonlReader(folder) }))
-)
 
 const withFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E>) =>
   Effect.scoped(Effect.flatMap(sessionFolder, body))

@@ -79,7 +79,14 @@ describe("contributing tools", () => {
       yield* registry.transform(plugin("mine", 2), (draft) => draft.set("bash", saying("new")))
       yield* registry.transform(plugin("last", 3), around("bash", "last"))
       expect(yield* registry.list).toEqual([
-        { name: "bash", plugin: "mine", description: "says new", namesAccess: false, replaced: ["tools"], wrappedBy: ["last"] }
+        {
+          name: "bash",
+          plugin: "mine",
+          description: "says new",
+          namesAccess: false,
+          replaced: ["tools"],
+          wrappedBy: ["last"]
+        }
       ])
       expect(yield* run(yield* registry.materialize(everything), "bash")).toBe("last(new)")
     }))

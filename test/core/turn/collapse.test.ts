@@ -1,9 +1,9 @@
-import { expect, it } from "@effect/vitest"
 import type { Message } from "@bezel/core/model"
-import { call, fail, finish, never, say, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
+import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
+import { call, fail, finish, never, say, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
 import { memory, open, user } from "./fixture.ts"
 
 const ask = (harness: Effect.Success<ReturnType<typeof open>>["harness"], text: string) =>
@@ -13,7 +13,8 @@ const settle = Effect.gen(function*() {
   for (let n = 0; n < 60; n++) yield* Effect.yieldNow
 })
 
-const isSummary = (messages: ReadonlyArray<Message>): boolean => JSON.stringify(messages).includes("Summarize this conversation")
+const isSummary = (messages: ReadonlyArray<Message>): boolean =>
+  JSON.stringify(messages).includes("Summarize this conversation")
 
 /** Each call of an assistant message has its results right behind it, in order. */
 const isPaired = (messages: ReadonlyArray<Message>): boolean =>
@@ -24,12 +25,20 @@ const isPaired = (messages: ReadonlyArray<Message>): boolean =>
     return calls.length === 0 || next?.role === "tool" && next.content.map((part) => part.id).join() === calls.join()
   })
 
-const small = (keepRecent: number, auto = true) => ({ compaction: Effect.succeed({ auto, threshold: 0.8, keepRecent }) })
+const small = (keepRecent: number, auto = true) => ({
+  compaction: Effect.succeed({ auto, threshold: 0.8, keepRecent })
+})
 
 it.effect("a manual compaction summarizes the older part and lands as a head that keeps the newest exchanges", () =>
   Effect.gen(function*() {
     const long = "x".repeat(400)
-    const { harness, model } = yield* open(memory().storage(), [`one ${long}`, `two ${long}`, "three", "the summary", "four"], small(50))
+    const { harness, model } = yield* open(memory().storage(), [
+      `one ${long}`,
+      `two ${long}`,
+      "three",
+      "the summary",
+      "four"
+    ], small(50))
     yield* harness.resume
     yield* ask(harness, "first")
     yield* ask(harness, "second")
@@ -53,7 +62,11 @@ it.effect("pairing holds wherever a history with parallel calls is compacted, an
     for (let keep = 0; keep <= 60; keep += 3) {
       const script: Array<ScriptedTurn> = []
       for (let n = 0; n < 4; n++) {
-        script.push([say(`look ${n}`), call("echo", { text: "aaaa" }, `a${n}`), call("echo", { text: "bbbb" }, `b${n}`)], `answer ${n}`)
+        script.push([
+          say(`look ${n}`),
+          call("echo", { text: "aaaa" }, `a${n}`),
+          call("echo", { text: "bbbb" }, `b${n}`)
+        ], `answer ${n}`)
       }
       const { harness, model } = yield* open(memory().storage(), script, small(keep))
       yield* harness.resume
@@ -64,19 +77,29 @@ it.effect("pairing holds wherever a history with parallel calls is compacted, an
         yield* ask(harness, `go on ${round}`)
         const request = model.requests.at(-1)?.messages ?? []
         expect(isPaired(request), `keep ${keep}, ${round}`).toBe(true)
-        expect(request.some((message) => JSON.stringify(message).includes(`summary ${round}`)), `keep ${keep}, ${round}`).toBe(true)
-        expect(JSON.stringify(request).includes("summary one"), `keep ${keep}: an older summary is replaced`).toBe(round === "one")
+        expect(
+          request.some((message) => JSON.stringify(message).includes(`summary ${round}`)),
+          `keep ${keep}, ${round}`
+        ).toBe(true)
+        expect(JSON.stringify(request).includes("summary one"), `keep ${keep}: an older summary is replaced`).toBe(
+          round === "one"
+        )
       }
     }
   }))
 
 it.effect("a full context is summarized before the request that would not fit", () =>
   Effect.gen(function*() {
-    const { harness, model } = yield* open(memory().storage(), [
-      [say("long answer"), finish("stop", { input: 85, output: 5 })],
-      "the summary",
-      "after"
-    ], small(0), { contextWindow: 100 })
+    const { harness, model } = yield* open(
+      memory().storage(),
+      [
+        [say("long answer"), finish("stop", { input: 85, output: 5 })],
+        "the summary",
+        "after"
+      ],
+      small(0),
+      { contextWindow: 100 }
+    )
     yield* harness.resume
     yield* ask(harness, "first")
     expect(yield* ask(harness, "second")).toMatchObject({ status: "done", text: "after" })
@@ -86,12 +109,20 @@ it.effect("a full context is summarized before the request that would not fit", 
 
 it.effect("an overflow is compacted and the turn tried again; what no summary can make fit is the turn's failure", () =>
   Effect.gen(function*() {
-    const { harness, model } = yield* open(memory().storage(), ["hello", [fail("overflow")], "summary", "fits now"], small(0))
+    const { harness, model } = yield* open(
+      memory().storage(),
+      ["hello", [fail("overflow")], "summary", "fits now"],
+      small(0)
+    )
     yield* harness.resume
     yield* ask(harness, "first")
     expect(yield* ask(harness, "second")).toMatchObject({ status: "done", text: "fits now" })
     model.add([fail("overflow")], "s1", [fail("overflow", { message: "Too long." })], "never asked for")
-    expect(yield* ask(harness, "third")).toEqual({ status: "unanswered", reason: "failed", error: { kind: "overflow", message: "Too long." } })
+    expect(yield* ask(harness, "third")).toEqual({
+      status: "unanswered",
+      reason: "failed",
+      error: { kind: "overflow", message: "Too long." }
+    })
     expect(model.remaining).toBe(1)
   }))
 
@@ -125,7 +156,9 @@ it.effect("at most one compaction is live, and one that another head overtook is
 
 it.effect("a compaction that fails is retried, then reported, and leaves the conversation as it was", () =>
   Effect.gen(function*() {
-    const { harness } = yield* open(memory().storage(), ["hello", [fail("unavailable")], [fail("auth", { message: "No key." })]], small(0))
+    const { harness } = yield* open(memory().storage(), ["hello", [fail("unavailable")], [
+      fail("auth", { message: "No key." })
+    ]], small(0))
     yield* harness.resume
     yield* ask(harness, "first")
     const before = (yield* harness.main.snapshot).view.entries
@@ -142,11 +175,16 @@ it.effect("a beforeCollapse handler may give the summary itself or call it off",
   Effect.gen(function*() {
     const { harness, model } = yield* open(memory().storage(), ["hello", "after"], small(0))
     const ns = yield* harness.namespace("n", {})
-    const answers: Array<{ readonly summary?: string; readonly cancel?: string }> = [{ cancel: "not now" }, { summary: "from the plugin" }]
+    const answers: Array<{ readonly summary?: string; readonly cancel?: string }> = [{ cancel: "not now" }, {
+      summary: "from the plugin"
+    }]
     yield* harness.hooks(ns, "collapse", { beforeCollapse: () => Effect.sync(() => answers.shift()) })
     yield* harness.resume
     yield* ask(harness, "first")
-    expect(yield* harness.main.waitForTask(yield* harness.main.collapse())).toMatchObject({ status: "failed", failure: { message: "not now" } })
+    expect(yield* harness.main.waitForTask(yield* harness.main.collapse())).toMatchObject({
+      status: "failed",
+      failure: { message: "not now" }
+    })
     expect(yield* harness.main.waitForTask(yield* harness.main.collapse())).toMatchObject({ status: "completed" })
     yield* ask(harness, "second")
     expect(JSON.stringify(model.requests[1]?.messages)).toContain("from the plugin")

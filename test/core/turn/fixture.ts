@@ -1,13 +1,13 @@
+import type { Harness, HarnessReport } from "@bezel/core/harness"
+import type { ModelInfo } from "@bezel/core/model"
 import { MemorySession } from "@bezel/core/storage"
 import type { Storage } from "@bezel/core/storage"
-import { type ScriptedModel, scriptedModel, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
 import { makeToolRegistry, tool, type ToolDraft, type ToolSource } from "@bezel/core/tool"
 import { openHarness, type TurnOptions } from "@bezel/core/turn"
-import type { ModelInfo } from "@bezel/core/model"
-import type { Harness, HarnessReport } from "@bezel/core/harness"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { type ScriptedModel, scriptedModel, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
 
 /** Echoes its text; `slow` tools are made by the tests that need them. */
 export const echo = tool({

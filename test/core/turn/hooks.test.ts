@@ -1,17 +1,18 @@
-import { expect, it } from "@effect/vitest"
 import type { BeforeToolApi } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
-import { call } from "../../../packages/core/src/testing/model.ts"
+import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
+import { call } from "../../../packages/core/src/testing/model.ts"
 import { memory, open, user } from "./fixture.ts"
 
-const resultsOf = (messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> | undefined): unknown =>
-  messages?.findLast((message) => message.role === "tool")?.content
+const resultsOf = (
+  messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> | undefined
+): unknown => messages?.findLast((message) => message.role === "tool")?.content
 
 const settle = Effect.gen(function*() {
   for (let n = 0; n < 50; n++) yield* Effect.yieldNow
@@ -23,10 +24,11 @@ it.effect("a beforeTool handler may rewrite a call, and a gate sees the final ca
     const { harness, model } = yield* open(memory().storage(), [[call("echo", { text: "a" })], "ok"])
     const ns = yield* harness.namespace("test", {})
     yield* harness.hooks(ns, "tool", {
-      beforeTool: (hooked) => Effect.sync(() => {
-        seen.push(hooked.args)
-        return { args: { text: "from the gate" } }
-      })
+      beforeTool: (hooked) =>
+        Effect.sync(() => {
+          seen.push(hooked.args)
+          return { args: { text: "from the gate" } }
+        })
     }, { gate: true })
     yield* harness.hooks(ns, "tool", { beforeTool: () => Effect.succeed({ args: { text: "rewritten" } }) })
     yield* harness.resume
@@ -42,7 +44,11 @@ it.effect("a handler that blocks, fails or dies blocks the call with a result fo
       Effect.fail({ message: "no network" }),
       Effect.die(new Error("a bug"))
     ]
-    const { harness, model } = yield* open(memory().storage(), [[call("echo", { text: "a" }), call("echo", { text: "b" }), call("echo", { text: "c" })], "ok"])
+    const { harness, model } = yield* open(memory().storage(), [[
+      call("echo", { text: "a" }),
+      call("echo", { text: "b" }),
+      call("echo", { text: "c" })
+    ], "ok"])
     const ns = yield* harness.namespace("test", {})
     yield* harness.hooks(ns, "tool", { beforeTool: () => outcomes.shift() ?? Effect.void })
     yield* harness.resume
@@ -51,7 +57,9 @@ it.effect("a handler that blocks, fails or dies blocks the call with a result fo
     expect(results).toContain("not today")
     expect(results).toContain("no network")
     expect(results).toContain("a bug")
-    expect(resultsOf(model.requests[1]?.messages)).toMatchObject([{ isFailure: true }, { isFailure: true }, { isFailure: true }])
+    expect(resultsOf(model.requests[1]?.messages)).toMatchObject([{ isFailure: true }, { isFailure: true }, {
+      isFailure: true
+    }])
   }))
 
 it.effect("a gate that never answers blocks the call once its time is over, and boot and turn go on", () =>
@@ -80,7 +88,10 @@ it.effect("waiting shows who waits, is cleared together with started, and has no
     const input = yield* harness.main.send(user("go"))
     yield* settle
     yield* TestClock.adjust("1 hour")
-    expect((yield* harness.main.snapshot).view.turn?.tools[0]).toMatchObject({ status: "waiting", waitingOn: "approval" })
+    expect((yield* harness.main.snapshot).view.turn?.tools[0]).toMatchObject({
+      status: "waiting",
+      waitingOn: "approval"
+    })
     yield* Deferred.succeed(answer, undefined)
     expect(yield* input.wait).toMatchObject({ status: "done" })
     expect(watch.revision).toBeLessThan((yield* harness.main.snapshot).revision)
@@ -107,14 +118,18 @@ it.effect("two writers of one memo both get the winner, null is a value, and nam
     const two = yield* harness.namespace("two", {})
     const racing = (api: BeforeToolApi) =>
       Effect.gen(function*() {
-        seen.push(...yield* Effect.all([api.memo<JsonValue>("m", null), api.memo<JsonValue>("m", "late")], { concurrency: 2 }))
+        seen.push(
+          ...yield* Effect.all([api.memo<JsonValue>("m", null), api.memo<JsonValue>("m", "late")], { concurrency: 2 })
+        )
         seen.push(yield* api.memo("m"))
       })
     yield* harness.hooks(one, "tool", { beforeTool: (_, api) => racing(api) })
     yield* harness.hooks(two, "tool", {
-      beforeTool: (_, api) => Effect.flatMap(api.memo("m"), (found) => Effect.sync(() => {
-        seen.push(found === undefined ? "nothing" : found)
-      }))
+      beforeTool: (_, api) =>
+        Effect.flatMap(api.memo("m"), (found) =>
+          Effect.sync(() => {
+            seen.push(found === undefined ? "nothing" : found)
+          }))
     })
     yield* harness.resume
     yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
@@ -156,7 +171,9 @@ it.effect("a decision memo survives a crash: nobody is asked twice", () =>
 it.effect("a namespace writes only its declared keys, shows only its projection, and an old token is stale", () =>
   Effect.gen(function*() {
     const { harness } = yield* open(memory().storage(), [])
-    const ns = yield* harness.namespace("plan", { rewindable: { mode: "off" }, sticky: { secret: "x" } }, { view: (state) => ({ mode: state.mode ?? null }) })
+    const ns = yield* harness.namespace("plan", { rewindable: { mode: "off" }, sticky: { secret: "x" } }, {
+      view: (state) => ({ mode: state.mode ?? null })
+    })
     expect((yield* harness.main.snapshot).view.plugins).toEqual({ plan: { mode: "off" } })
     yield* ns.update(harness.main.id, (draft) => {
       draft.mode = "on"
@@ -197,9 +214,14 @@ it.effect("entries of the core are refused to everybody else, and a notice is on
     expect((yield* Effect.flip(harness.main.write("bezel.assistant", {}))).code).toBe("not_permitted")
     expect((yield* Effect.flip(harness.main.write("bezel.notice", {}))).code).toBe("invalid")
     yield* harness.main.write("ci.result", { data: { run: 1 } })
-    yield* harness.main.write("bezel.notice", { model: [{ role: "user", content: [{ type: "text", text: "CI failed" }] }] })
+    yield* harness.main.write("bezel.notice", {
+      model: [{ role: "user", content: [{ type: "text", text: "CI failed" }] }]
+    })
     expect(yield* harness.main.context).toEqual([{ role: "user", content: [{ type: "text", text: "CI failed" }] }])
-    expect((yield* harness.main.snapshot).view.entries.map((entry) => entry.kind)).toEqual(["ci.result", "bezel.notice"])
+    expect((yield* harness.main.snapshot).view.entries.map((entry) => entry.kind)).toEqual([
+      "ci.result",
+      "bezel.notice"
+    ])
   }))
 
 it.effect("what is written during a turn waits for its boundary", () =>
@@ -211,7 +233,9 @@ it.effect("what is written during a turn waits for its boundary", () =>
     yield* harness.resume
     const input = yield* harness.main.send(user("go"))
     yield* settle
-    yield* harness.main.write("bezel.notice", { model: [{ role: "user", content: [{ type: "text", text: "meanwhile" }] }] })
+    yield* harness.main.write("bezel.notice", {
+      model: [{ role: "user", content: [{ type: "text", text: "meanwhile" }] }]
+    })
     expect((yield* harness.main.snapshot).view.entries.map((entry) => entry.kind)).not.toContain("bezel.notice")
     yield* Deferred.succeed(gate, undefined)
     yield* input.wait
@@ -236,9 +260,15 @@ it.effect("a beforeRequest handler may end the turn and say why", () =>
   Effect.gen(function*() {
     const { harness, model } = yield* open(memory().storage(), ["never"])
     const ns = yield* harness.namespace("limits", {})
-    yield* harness.hooks(ns, "generation", { beforeRequest: () => Effect.succeed({ end: "The limit of 0 steps is reached." }) })
+    yield* harness.hooks(ns, "generation", {
+      beforeRequest: () => Effect.succeed({ end: "The limit of 0 steps is reached." })
+    })
     yield* harness.resume
     const outcome = yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
-    expect(outcome).toMatchObject({ status: "unanswered", reason: "terminated", error: { message: "The limit of 0 steps is reached." } })
+    expect(outcome).toMatchObject({
+      status: "unanswered",
+      reason: "terminated",
+      error: { message: "The limit of 0 steps is reached." }
+    })
     expect(model.requests.length).toBe(0)
   }))

@@ -1,6 +1,6 @@
-import { expect, it } from "@effect/vitest"
 import { type Harness, HarnessError, type JobSpec } from "@bezel/core/harness"
 import { makeFileProcessHost, makeJobKind, type ProcessHost, type ProcessStatus } from "@bezel/core/turn"
+import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -59,9 +59,10 @@ const fakeHost = () => {
         return status
       }),
     status: (key) => Effect.sync(() => states.get(key) ?? { state: "unknown" }),
-    kill: (key) => Effect.sync(() => {
-      states.set(key, { state: "exited", code: null, signal: "SIGTERM" })
-    }),
+    kill: (key) =>
+      Effect.sync(() => {
+        states.set(key, { state: "exited", code: null, signal: "SIGTERM" })
+      }),
     output: () => Effect.succeed("some output")
   }
   return { host, started, states }
@@ -85,21 +86,37 @@ it.live("a job outlives its host: after a restart its end is found", () =>
     const session = memory()
     const gate = path.join(place, "gate")
     const scope = yield* Scope.make()
-    const first = yield* open(session.storage(), [], { job: makeJobKind(makeFileProcessHost(place)) }).pipe(Scope.provide(scope))
+    const first = yield* open(session.storage(), [], { job: makeJobKind(makeFileProcessHost(place)) }).pipe(
+      Scope.provide(scope)
+    )
     yield* first.harness.resume
-    const ref = yield* startJob(first.harness, spec(["sh", "-c", `while [ ! -e ${gate} ]; do sleep 0.05; done; echo came through`]))
+    const ref = yield* startJob(
+      first.harness,
+      spec(["sh", "-c", `while [ ! -e ${gate} ]; do sleep 0.05; done; echo came through`])
+    )
     yield* first.harness.main.watch.pipe(
-      Effect.flatMap((watch) => Effect.promise(() => new Promise<void>((resolve) => {
-        const look = () => JSON.stringify(watch) !== "" && fs.existsSync(path.join(place, encodeURIComponent(`ses_test.${ref.id}.1`), "pid")) ? resolve() : void setImmediate(look)
-        look()
-      }))),
+      Effect.flatMap((watch) =>
+        Effect.promise(() =>
+          new Promise<void>((resolve) => {
+            const look = () =>
+              JSON.stringify(watch) !== "" &&
+                fs.existsSync(path.join(place, encodeURIComponent(`ses_test.${ref.id}.1`), "pid"))
+                ? resolve()
+                : void setImmediate(look)
+            look()
+          })
+        )
+      ),
       Effect.scoped
     )
     yield* Scope.close(scope, Exit.void)
     fs.writeFileSync(gate, "")
     const second = yield* open(session.storage(), [], { job: makeJobKind(makeFileProcessHost(place)) })
     yield* second.harness.resume
-    expect(yield* second.harness.main.waitForTask(ref)).toMatchObject({ status: "completed", result: { state: "exited", code: 0, output: "came through\n" } })
+    expect(yield* second.harness.main.waitForTask(ref)).toMatchObject({
+      status: "completed",
+      result: { state: "exited", code: 0, output: "came through\n" }
+    })
   }))
 
 it.live("aborting a job ends its process and what that started", () =>
@@ -184,7 +201,11 @@ it.effect("a schedule waits for its time, runs again after each end, and tells t
     yield* TestClock.adjust("1 second")
     yield* settle
     expect(started.length).toBe(1)
-    expect((yield* harness.main.snapshot).view.tasks[ref.id]?.status).toMatchObject({ stage: "running", run: 1, command: ["check"] })
+    expect((yield* harness.main.snapshot).view.tasks[ref.id]?.status).toMatchObject({
+      stage: "running",
+      run: 1,
+      command: ["check"]
+    })
     states.set(started[0] ?? "", { state: "exited", code: 2, signal: null })
     yield* TestClock.adjust("1 second")
     yield* settle

@@ -1,12 +1,12 @@
-import { expect, it } from "@effect/vitest"
 import { TaskKind } from "@bezel/core/harness"
 import { tool } from "@bezel/core/tool"
-import { call, never, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
+import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
+import { call, never, type ScriptedTurn } from "../../../packages/core/src/testing/model.ts"
 import { echo, memory, open, user } from "./fixture.ts"
 
 const settle = Effect.gen(function*() {
@@ -26,7 +26,10 @@ const subagent = tool({
 })
 
 /** Answers by who asks: the helper knows its context, everybody else is the main conversation. */
-const byAsker = (main: ReadonlyArray<ScriptedTurn>, helper: ReadonlyArray<ScriptedTurn>): ReadonlyArray<ScriptedTurn> => {
+const byAsker = (
+  main: ReadonlyArray<ScriptedTurn>,
+  helper: ReadonlyArray<ScriptedTurn>
+): ReadonlyArray<ScriptedTurn> => {
   const mains = [...main]
   const helpers = [...helper]
   const turn: ScriptedTurn = (request) => {
@@ -36,14 +39,20 @@ const byAsker = (main: ReadonlyArray<ScriptedTurn>, helper: ReadonlyArray<Script
   return Array.from({ length: 20 }, () => turn)
 }
 
-const tools = { tools: (draft: Parameters<NonNullable<NonNullable<Parameters<typeof open>[2]>["tools"]>>[0]) => {
-  draft.set("subagent", subagent)
-  draft.set("echo", echo)
-} }
+const tools = {
+  tools: (draft: Parameters<NonNullable<NonNullable<Parameters<typeof open>[2]>["tools"]>>[0]) => {
+    draft.set("subagent", subagent)
+    draft.set("echo", echo)
+  }
+}
 
 it.effect("a tool waits for a conversation that it owns, which starts empty but for its seed", () =>
   Effect.gen(function*() {
-    const { harness, model } = yield* open(memory().storage(), byAsker([[call("subagent", { prompt: "look" })], "done"], ["found it"]), tools)
+    const { harness, model } = yield* open(
+      memory().storage(),
+      byAsker([[call("subagent", { prompt: "look" })], "done"], ["found it"]),
+      tools
+    )
     yield* harness.main.configure({ thinking: "high" })
     yield* harness.resume
     const outcome = yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
@@ -56,7 +65,11 @@ it.effect("a tool waits for a conversation that it owns, which starts empty but 
 
 it.effect("aborting the turn aborts the conversation that its tool owns, and nothing starts afterwards", () =>
   Effect.gen(function*() {
-    const { harness, model } = yield* open(memory().storage(), byAsker([[call("subagent", { prompt: "look" })], "again"], [[never]]), tools)
+    const { harness, model } = yield* open(
+      memory().storage(),
+      byAsker([[call("subagent", { prompt: "look" })], "again"], [[never]]),
+      tools
+    )
     yield* harness.resume
     const input = yield* harness.main.send(user("go"))
     yield* settle
@@ -72,7 +85,8 @@ it.effect("after a crash a safe tool finds the same conversation and the same in
   Effect.gen(function*() {
     const session = memory()
     const scope = yield* Scope.make()
-    const first = yield* open(session.storage(), byAsker([[call("subagent", { prompt: "look" })]], [[never]]), tools).pipe(Scope.provide(scope))
+    const first = yield* open(session.storage(), byAsker([[call("subagent", { prompt: "look" })]], [[never]]), tools)
+      .pipe(Scope.provide(scope))
     yield* first.harness.resume
     yield* first.harness.main.send({ ...user("go"), requestID: "r" })
     yield* settle
@@ -84,7 +98,9 @@ it.effect("after a crash a safe tool finds the same conversation and the same in
     expect(JSON.stringify(second.model.requests.at(-1)?.messages)).toContain("helper said: found after all")
     const conversations = yield* session.storage().conversations
     expect(conversations.length).toBe(2)
-    expect(second.model.requests.filter((request) => JSON.stringify(request.messages).includes("You are a helper")).length).toBe(1)
+    expect(
+      second.model.requests.filter((request) => JSON.stringify(request.messages).includes("You are a helper")).length
+    ).toBe(1)
   }))
 
 it.effect("a tool starts a task of a registered kind, reads its slot and waits for it", () =>
@@ -121,12 +137,14 @@ it.effect("a tool starts a task of a registered kind, reads its slot and waits f
           return JSON.stringify(outcome.result)
         })
     })
-    const { harness, model } = yield* open(memory().storage(), [[call("counter", {})], "ok"], { tools: (draft) => draft.set("counter", counter) })
+    const { harness, model } = yield* open(memory().storage(), [[call("counter", {})], "ok"], {
+      tools: (draft) => draft.set("counter", counter)
+    })
     yield* harness.task(counting)
     yield* harness.resume
     yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
     expect(seen).toEqual([{ at: 3 }, null])
-    expect(JSON.stringify(model.requests[1]?.messages)).toContain("{\\\"at\\\":3}")
+    expect(JSON.stringify(model.requests[1]?.messages)).toContain('{\\"at\\":3}')
   }))
 
 it.effect("a call cannot wait for itself, nor for what waits for it", () =>
@@ -139,13 +157,16 @@ it.effect("a call cannot wait for itself, nor for what waits for it", () =>
         Effect.gen(function*() {
           const following = `t${Number(api.taskID.slice(1)) + 1}`
           for (const id of [api.taskID, following]) {
-            yield* Effect.catch(Effect.asVoid(api.waitForTask({ id, kind: "any" })), (error) => Effect.sync(() => {
-              refusals.push(error.message)
-            }))
+            yield* Effect.catch(Effect.asVoid(api.waitForTask({ id, kind: "any" })), (error) =>
+              Effect.sync(() => {
+                refusals.push(error.message)
+              }))
           }
         })
     })
-    const { harness } = yield* open(memory().storage(), [[call("waiter", {})], "ok"], { tools: (draft) => draft.set("waiter", waiter) })
+    const { harness } = yield* open(memory().storage(), [[call("waiter", {})], "ok"], {
+      tools: (draft) => draft.set("waiter", waiter)
+    })
     yield* harness.resume
     yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
     expect(refusals.length).toBe(2)
@@ -161,7 +182,9 @@ it.effect("hooks of one conversation run in those that it owns only with subtree
       tools
     )
     const ns = yield* harness.namespace("n", {})
-    const note = (name: string) => ({ beforeTool: (hooked: { readonly name: string }) => Effect.sync(() => void seen.push(`${name} ${hooked.name}`)) })
+    const note = (name: string) => ({
+      beforeTool: (hooked: { readonly name: string }) => Effect.sync(() => void seen.push(`${name} ${hooked.name}`))
+    })
     yield* harness.hooks(ns, "tool", note("own"), { conversation: harness.main.id })
     yield* harness.hooks(ns, "tool", note("subtree"), { conversation: harness.main.id, subtree: true })
     yield* harness.hooks(ns, "tool", note("other"), { conversation: "c999", subtree: true })

@@ -1,10 +1,10 @@
-import { expect, it } from "@effect/vitest"
 import type { BeforeToolApi, Harness } from "@bezel/core/harness"
-import { call, never } from "../../../packages/core/src/testing/model.ts"
+import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
+import { call, never } from "../../../packages/core/src/testing/model.ts"
 import { memory, open, user } from "./fixture.ts"
 
 const settle = Effect.gen(function*() {
@@ -69,7 +69,10 @@ it.effect("suspend stops all work and ends none of it: a call that waits is appr
     yield* first.harness.suspend
     expect((yield* Effect.flip(first.harness.main.write("note", {}))).code).toBe("closed")
     const live = yield* session.storage().liveTasks
-    expect(live.map((task) => [task.kind, task.status])).toEqual([["bezel.tool", "pending"], ["bezel.post_tools", "pending"]])
+    expect(live.map((task) => [task.kind, task.status])).toEqual([["bezel.tool", "pending"], [
+      "bezel.post_tools",
+      "pending"
+    ]])
     const second = yield* open(session.storage(), ["done"])
     yield* approve(second.harness, () => Effect.sync(() => asked++))
     yield* second.harness.resume
@@ -90,5 +93,8 @@ it.effect("suspending a request is not a failed attempt of anybody: it is asked 
     yield* second.harness.resume
     const input = yield* second.harness.main.send({ ...user("go"), requestID: "r" })
     expect(yield* input.wait).toMatchObject({ text: "answer" })
-    expect((yield* second.harness.main.snapshot).view.entries.map((entry) => entry.kind)).toEqual(["bezel.user", "bezel.assistant"])
+    expect((yield* second.harness.main.snapshot).view.entries.map((entry) => entry.kind)).toEqual([
+      "bezel.user",
+      "bezel.assistant"
+    ])
   }))

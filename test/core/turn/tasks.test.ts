@@ -1,13 +1,13 @@
-import { expect, it } from "@effect/vitest"
 import { Entry, type Harness, HarnessError, TaskKind } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
-import { call, never } from "../../../packages/core/src/testing/model.ts"
+import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { call, never } from "../../../packages/core/src/testing/model.ts"
 import { memory, open, user } from "./fixture.ts"
 
 const settle = Effect.gen(function*() {
@@ -50,20 +50,24 @@ const indexer = (files: ReadonlyArray<string>, sink: Sink, crash: { readonly aft
           yield* api.commit((tx) => tx.checkpoint({ phase: "writing", at, key: batch.key }))
           sink.write(batch.key, batch.files)
           yield* crash.afterWrite
-          return { next: (tx) => {
-            tx.slot.files += batch.files.length
-            return { phase: "scanning", at: at + 2 } as const
-          } }
+          return {
+            next: (tx) => {
+              tx.slot.files += batch.files.length
+              return { phase: "scanning", at: at + 2 } as const
+            }
+          }
         }),
       // In flight: entered only after a crash. The same key again; the sink takes it once.
       writing: (task) =>
         Effect.sync(() => {
           const { at, key } = task.checkpoint
           sink.write(key, batchAt(at).files)
-          return { next: (tx) => {
-            tx.slot.files += batchAt(at).files.length
-            return { phase: "scanning", at: at + 2 } as const
-          } }
+          return {
+            next: (tx) => {
+              tx.slot.files += batchAt(at).files.length
+              return { phase: "scanning", at: at + 2 } as const
+            }
+          }
         })
     },
     describe: (task) => ({ stage: task.checkpoint?.phase ?? "starting", files: task.slot.files })
@@ -83,11 +87,20 @@ it.effect("a custom kind runs through its phases to its result, and shows throug
     yield* harness.resume
     const watch = yield* harness.main.watch
     const events: Array<string> = []
-    yield* Effect.forkChild(Stream.runForEach(watch.envelopes, (envelope) => Effect.sync(() => events.push(...envelope.events.map((event) => event.type)))))
+    yield* Effect.forkChild(
+      Stream.runForEach(
+        watch.envelopes,
+        (envelope) => Effect.sync(() => events.push(...envelope.events.map((event) => event.type)))
+      )
+    )
     const ref = yield* start(harness, kind)
     yield* settle
     const { view } = yield* harness.main.snapshot
-    expect(view.tasks[ref.id]).toEqual({ kind: "repo.indexer", background: true, status: { stage: "writing", files: 0 } })
+    expect(view.tasks[ref.id]).toEqual({
+      kind: "repo.indexer",
+      background: true,
+      status: { stage: "writing", files: 0 }
+    })
     yield* Deferred.succeed(hold, undefined)
     expect(yield* harness.main.waitForTask(ref)).toEqual({ status: "completed", result: { files: 3 }, failure: null })
     expect((yield* harness.main.snapshot).view.tasks).toEqual({})
@@ -246,7 +259,12 @@ it.effect("core names are refused at run time, also behind a cast", () =>
     expect(() => Entry.define("bezel.x", Schema.Unknown)).toThrow(HarnessError)
     const cast = { name: "bezel.generation", input: Schema.Struct({}) }
     expect((yield* Effect.flip(harness.main.commit((tx) => tx.createTask(cast, {})))).code).toBe("not_permitted")
-    expect((yield* Effect.flip(harness.main.write({ kind: "bezel.user", is: (_): _ is never => true }, {}))).code).toBe("not_permitted")
+    expect(
+      (yield* Effect.flip(harness.main.write({ kind: "bezel.user", is: (data): data is never => data !== null }, {})))
+        .code
+    ).toBe(
+      "not_permitted"
+    )
     const notice = { model: [{ role: "user" as const, content: [] }], head: { after: null } }
     expect((yield* Effect.flip(harness.main.write("bezel.notice", notice))).code).toBe("not_permitted")
   }))
@@ -263,12 +281,18 @@ it.effect("an invocation that was aborted cannot write any more", () =>
       failure: Schema.Never,
       initial: (_, api) =>
         Effect.onInterrupt(Effect.never, () =>
-          Effect.flatMap(Effect.flip(api.commit(() => {})), (error) => Deferred.succeed(late, error.code)).pipe(Effect.ignore)),
-      phases: { none: () => Effect.succeed("retry" as const) }
+          Effect.flatMap(Effect.flip(api.commit(() => {})), (error) =>
+            Deferred.succeed(late, error.code)).pipe(Effect.ignore)),
+      phases: {
+        none: () =>
+          Effect.succeed("retry" as const)
+      }
     })
     yield* harness.task(kind)
     yield* harness.resume
-    const ref = yield* harness.main.commit((tx) => tx.createTask(kind, {}))
+    const ref = yield* harness.main.commit((tx) =>
+      tx.createTask(kind, {})
+    )
     yield* settle
     yield* harness.main.abortTask(ref)
     expect(yield* Deferred.await(late)).toBe("stale_invocation")
@@ -285,7 +309,8 @@ it.effect("a kind's settings have defaults, travel with forks, and collide with 
         result: Schema.Json,
         failure: Schema.Never,
         config: { indexIgnore: [] },
-        initial: (_, api) => Effect.map(api.config, (config) => ({ done: () => ({ status: "completed", result: config }) } as const)),
+        initial: (_, api) =>
+          Effect.map(api.config, (config) => ({ done: () => ({ status: "completed", result: config }) } as const)),
         phases: { none: () => Effect.succeed("retry" as const) }
       })
     const kind = reading("indexer")

@@ -1,8 +1,7 @@
-import { expect, it } from "@effect/vitest"
 import type { Envelope } from "@bezel/core/harness"
 import { apply } from "@bezel/core/json"
-import { brokenCall, call, defer, fail, finish, never, run, say, think } from "../../../packages/core/src/testing/model.ts"
 import { tool, toolResult } from "@bezel/core/tool"
+import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,6 +10,17 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
+import {
+  brokenCall,
+  call,
+  defer,
+  fail,
+  finish,
+  never,
+  run,
+  say,
+  think
+} from "../../../packages/core/src/testing/model.ts"
 import { echo, memory, open, user } from "./fixture.ts"
 
 it.effect("an input becomes a turn, and the model's answer resolves it", () =>
@@ -56,7 +66,7 @@ it.effect("five calls, two of them fine, give five results under their ids in ca
         call("echo", { text: "a" }, "c1"),
         call("nope", {}, "c2"),
         call("echo", { text: 5 }, "c3"),
-        brokenCall("echo", "{\"text\":1, b\":2}", "c4"),
+        brokenCall("echo", '{"text":1, b":2}', "c4"),
         call("echo", { text: "e" }, "c5")
       ],
       "done"
@@ -75,14 +85,15 @@ it.effect("five calls, two of them fine, give five results under their ids in ca
       ["c4", true],
       ["c5", false]
     ])
-    expect(JSON.stringify(messages)).not.toContain("b\\\":2")
+    expect(JSON.stringify(messages)).not.toContain('b\\":2')
     const calls = messages.at(-2)
-    expect(calls?.role === "assistant" && calls.content.find((part) => part.type === "tool-call" && part.id === "c4")).toMatchObject({ params: {} })
+    expect(calls?.role === "assistant" && calls.content.find((part) => part.type === "tool-call" && part.id === "c4"))
+      .toMatchObject({ params: {} })
   }))
 
 it.effect("a model that keeps sending unreadable calls is stopped after a few", () =>
   Effect.gen(function*() {
-    const broken = [brokenCall("echo", "{\"text\":")]
+    const broken = [brokenCall("echo", '{"text":')]
     const { harness, model } = yield* open(memory().storage(), [broken, broken, broken, broken, broken])
     yield* harness.resume
     const outcome = yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
@@ -98,12 +109,22 @@ it.effect("a failed attempt is retried with back-off, and its partial answer nev
     yield* TestClock.adjust("999 millis")
     expect(model.requests.length).toBe(1)
     const { view } = yield* harness.main.snapshot
-    expect(view.turn?.generation).toMatchObject({ stage: "retrying", attempt: 1, retryAt: 1_000, error: { kind: "transport" } })
+    expect(view.turn?.generation).toMatchObject({
+      stage: "retrying",
+      attempt: 1,
+      retryAt: 1_000,
+      error: { kind: "transport" }
+    })
     yield* TestClock.adjust("1 millis")
     expect(yield* Fiber.join(fiber)).toMatchObject({ status: "done", text: "whole" })
     expect(JSON.stringify(model.requests[1]?.messages)).not.toContain("half")
     const shown = (yield* harness.main.snapshot).view.entries
-    expect(shown.map((entry) => entry.kind)).toEqual(["bezel.user", "bezel.assistant", "bezel.usage", "bezel.assistant"])
+    expect(shown.map((entry) => entry.kind)).toEqual([
+      "bezel.user",
+      "bezel.assistant",
+      "bezel.usage",
+      "bezel.assistant"
+    ])
   }))
 
 it.effect("a long retry-after is visible, clamped and interruptible", () =>
@@ -122,14 +143,21 @@ it.effect("an error that repeating cannot mend ends the turn at once with its re
     const { harness, model } = yield* open(memory().storage(), [[fail("auth", { message: "The key is wrong." })]])
     yield* harness.resume
     const outcome = yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
-    expect(outcome).toEqual({ status: "unanswered", reason: "failed", error: { kind: "auth", message: "The key is wrong." } })
+    expect(outcome).toEqual({
+      status: "unanswered",
+      reason: "failed",
+      error: { kind: "auth", message: "The key is wrong." }
+    })
     expect(model.requests.length).toBe(1)
   }))
 
 it.effect("an abort before the first delta leaves a turn without content, which is left out of later requests", () =>
   Effect.gen(function*() {
     const started = yield* Deferred.make<void>()
-    const { harness, model } = yield* open(memory().storage(), [[run(Effect.asVoid(Deferred.succeed(started, undefined))), never], "second"])
+    const { harness, model } = yield* open(memory().storage(), [[
+      run(Effect.asVoid(Deferred.succeed(started, undefined))),
+      never
+    ], "second"])
     yield* harness.resume
     const first = yield* harness.main.send(user("one"))
     yield* Deferred.await(started)
@@ -158,7 +186,10 @@ it.effect("aborting a turn ends its running tool with one aborted result, before
   Effect.gen(function*() {
     const started = yield* Deferred.make<void>()
     const aborted = { count: 0 }
-    const { harness, model } = yield* open(memory().storage(), [[call("slow", {}, "c1"), call("echo", { text: "x" }, "c2")], "next"], {
+    const { harness, model } = yield* open(memory().storage(), [[
+      call("slow", {}, "c1"),
+      call("echo", { text: "x" }, "c2")
+    ], "next"], {
       tools: (draft) => {
         draft.set("slow", slowTool(started, aborted))
         draft.set("echo", echo)
@@ -190,10 +221,13 @@ it.effect("closing is a pause: a started unsafe call gets an interrupted result,
         description: "Counts.",
         input: Schema.Struct({}),
         replay: "safe",
-        execute: () => Effect.suspend(() => {
-          runs++
-          return done ? Effect.succeed("counted") : Effect.andThen(Deferred.succeed(counting, undefined), Effect.never)
-        })
+        execute: () =>
+          Effect.suspend(() => {
+            runs++
+            return done
+              ? Effect.succeed("counted")
+              : Effect.andThen(Deferred.succeed(counting, undefined), Effect.never)
+          })
       })
     const scope = yield* Scope.make()
     const first = yield* open(session.storage(), [[call("slow", {}, "c1"), call("count", {}, "c2")]], {
@@ -228,7 +262,12 @@ const yield_ = () => Deferred.makeUnsafe<void>()
 
 it.effect("every commit is one envelope, contiguous, and applying them gives the view", () =>
   Effect.gen(function*() {
-    const { harness } = yield* open(memory().storage(), [[think("hm"), say("let me "), say("look"), call("echo", { text: "a" })], [say("an", "swer")]])
+    const { harness } = yield* open(memory().storage(), [[
+      think("hm"),
+      say("let me "),
+      say("look"),
+      call("echo", { text: "a" })
+    ], [say("an", "swer")]])
     yield* harness.resume
     const watch = yield* harness.main.watch
     const seen: Array<Envelope> = []
@@ -324,7 +363,10 @@ it.effect("calls of one answer run at once, and a sequential one runs alone", ()
             return name
           })
       })
-    const { harness } = yield* open(memory().storage(), [[call("p", {}), call("p", {}), call("s", {}), call("p", {})], "ok"], {
+    const { harness } = yield* open(memory().storage(), [
+      [call("p", {}), call("p", {}), call("s", {}), call("p", {})],
+      "ok"
+    ], {
       tools: (draft) => {
         draft.set("p", counting("p", "parallel"))
         draft.set("s", counting("s", "sequential"))
@@ -342,7 +384,10 @@ it.effect("calls of one answer run at once, and a sequential one runs alone", ()
 
 it.effect("token counts add up in the view", () =>
   Effect.gen(function*() {
-    const { harness } = yield* open(memory().storage(), [[say("a"), finish("stop", { input: 10, output: 5 })], [say("b"), finish("stop", { input: 20, output: 7 })]])
+    const { harness } = yield* open(memory().storage(), [[say("a"), finish("stop", { input: 10, output: 5 })], [
+      say("b"),
+      finish("stop", { input: 20, output: 7 })
+    ]])
     yield* harness.resume
     yield* Effect.flatMap(harness.main.send(user("one")), (input) => input.wait)
     yield* Effect.flatMap(harness.main.send(user("two")), (input) => input.wait)
@@ -358,25 +403,30 @@ it.effect("a fork inherits the transcript up to its point and nothing later", ()
     yield* Effect.flatMap(harness.main.send(user("b")), (input) => input.wait)
     const forked = yield* harness.main.fork(at)
     yield* Effect.flatMap(forked.send(user("c")), (input) => input.wait)
-    expect(JSON.stringify(model.requests[2]?.messages)).not.toContain("\"b\"")
+    expect(JSON.stringify(model.requests[2]?.messages)).not.toContain('"b"')
     expect(model.requests[2]?.messages.length).toBe(3)
   }))
 
 it.effect("a tool registered on a harness hides the shared one of its name there, until it is unregistered", () =>
   Effect.gen(function*() {
-    const { harness, model } = yield* open(memory().storage(), [[call("echo", { text: "a" })], "ok", [call("echo", { text: "b" })], "ok"])
+    const { harness, model } = yield* open(memory().storage(), [[call("echo", { text: "a" })], "ok", [
+      call("echo", { text: "b" })
+    ], "ok"])
     yield* harness.resume
-    const own = yield* harness.registerTool("echo", tool({
-      description: "Answers for itself.",
-      input: Schema.Struct({ text: Schema.String }),
-      execute: () => Effect.succeed("from the harness")
-    }))
+    const own = yield* harness.registerTool(
+      "echo",
+      tool({
+        description: "Answers for itself.",
+        input: Schema.Struct({ text: Schema.String }),
+        execute: () => Effect.succeed("from the harness")
+      })
+    )
     yield* Effect.flatMap(harness.main.send(user("one")), (input) => input.wait)
     expect(model.requests[0]?.tools.map((definition) => definition.description)).toEqual(["Answers for itself."])
     expect(JSON.stringify(model.requests[1]?.messages.at(-1))).toContain("from the harness")
     yield* own.unregister
     yield* Effect.flatMap(harness.main.send(user("two")), (input) => input.wait)
-    expect(JSON.stringify(model.requests[3]?.messages.at(-1))).toContain("\"b\"")
+    expect(JSON.stringify(model.requests[3]?.messages.at(-1))).toContain('"b"')
   }))
 
 it.effect("a deferred answer is waited for, and asked for again also by a later process", () =>
@@ -387,7 +437,10 @@ it.effect("a deferred answer is waited for, and asked for again also by a later 
     yield* first.harness.resume
     yield* first.harness.main.send({ ...user("go"), requestID: "r" })
     for (let n = 0; n < 60; n++) yield* Effect.yieldNow
-    expect((yield* first.harness.main.snapshot).view.turn?.generation).toMatchObject({ stage: "deferred", retryAt: 60_000 })
+    expect((yield* first.harness.main.snapshot).view.turn?.generation).toMatchObject({
+      stage: "deferred",
+      retryAt: 60_000
+    })
     yield* Scope.close(scope, Exit.void)
     const second = yield* open(session.storage(), [[defer("job-1", 30_000)], "here it is"])
     yield* second.harness.resume
@@ -411,5 +464,8 @@ it.effect("an onYield handler lets the turn go on instead of ending it", () =>
     yield* harness.resume
     const outcome = yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
     expect(outcome).toMatchObject({ status: "done", text: "now really done" })
-    expect(model.requests[1]?.messages.at(-1)).toMatchObject({ role: "user", content: [{ text: "The tests still fail." }] })
+    expect(model.requests[1]?.messages.at(-1)).toMatchObject({
+      role: "user",
+      content: [{ text: "The tests still fail." }]
+    })
   }))

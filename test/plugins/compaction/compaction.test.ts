@@ -1,13 +1,25 @@
 import { Plugin } from "@bezel/core/host"
 import { SessionRuntime } from "@bezel/core/session"
 import type { SettingsKey } from "@bezel/core/settings"
-import { emptySettings, fail, finish, say, scriptedModel, type ScriptedTurn, testSessionHost } from "@bezel/core/testing"
+import {
+  emptySettings,
+  fail,
+  finish,
+  say,
+  scriptedModel,
+  type ScriptedTurn,
+  testSessionHost
+} from "@bezel/core/testing"
 import { session } from "@bezel/plugins/compaction/session"
-import { type CompactionSettings, CompactionSetting } from "@bezel/plugins/settings"
+import { CompactionSetting, type CompactionSettings } from "@bezel/plugins/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect } from "effect"
 
-const world = (script: ReadonlyArray<ScriptedTurn>, settings: CompactionSettings, contextWindow: number | null = null) =>
+const world = (
+  script: ReadonlyArray<ScriptedTurn>,
+  settings: CompactionSettings,
+  contextWindow: number | null = null
+) =>
   Effect.gen(function*() {
     const model = scriptedModel(script, { contextWindow })
     const host = yield* testSessionHost([Plugin.define({ id: "bezel.compaction", session })], {

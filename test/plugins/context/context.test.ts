@@ -168,7 +168,7 @@ describe("the system message", () => {
   it.effect("never holds a file that a project's link leads to outside of it, and says so", () =>
     Effect.gen(function*() {
       const home = yield* temporary
-      write(home, { "secret": "k-secret", "beside/AGENTS.md": "k-secret", "p/.git/x": "", "p/docs/rules.md": "use tabs" })
+      write(home, { secret: "k-secret", "beside/AGENTS.md": "k-secret", "p/.git/x": "", "p/docs/rules.md": "use tabs" })
       const location = path.join(home, "p/a")
       fs.mkdirSync(location)
       fs.symlinkSync(path.join(home, "secret"), path.join(location, "AGENTS.md"))

@@ -118,7 +118,9 @@ describe.each(engines)("searching ($engine)", ({ engine, path: enginePath }) => 
         "src/main.ts:1: const needle = 1\nsrc/main.ts:2: const other = 2"
       )
       expect(yield* place.good("search", { pattern: "(?i)NEEDLE z" })).toContain("src/deep/er/file.ts:2")
-      expect(yield* place.good("search", { pattern: "x\\s*y" })).toContain('No line matches "x\\\\s*y" in the workspace.')
+      expect(yield* place.good("search", { pattern: "x\\s*y" })).toContain(
+        'No line matches "x\\\\s*y" in the workspace.'
+      )
     }))
 
   it.live("says what is wrong with a pattern that is no expression", () =>

@@ -26,17 +26,19 @@ interface Row {
 }
 
 /** A command that prints one row for each of something. */
-export const listing =
-  (rows: (place: Place & { readonly trust: boolean }) => Effect.Effect<ReadonlyArray<Row>, never, AppPaths | Trust>): Execute<ListOptions> => (options, _, environment) =>
-    runProcess(
-      Effect.gen(function*() {
-        const place = yield* openLocation(options.dir ?? currentFolder())
-        const all = yield* rows({ ...place, trust: options.trust })
-        if (options.json) { for (const row of all) process.stdout.write(`${JSON.stringify(row.json)}\n`) }
-        else process.stdout.write(columns(all.map((row) => row.cells)))
-        return exitCode.answered
-      }).pipe(Effect.scoped, Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {} })))
-    )
+export const listing = (
+  rows: (place: Place & { readonly trust: boolean }) => Effect.Effect<ReadonlyArray<Row>, never, AppPaths | Trust>
+): Execute<ListOptions> =>
+(options, _, environment) =>
+  runProcess(
+    Effect.gen(function*() {
+      const place = yield* openLocation(options.dir ?? currentFolder())
+      const all = yield* rows({ ...place, trust: options.trust })
+      if (options.json) { for (const row of all) process.stdout.write(`${JSON.stringify(row.json)}\n`) }
+      else process.stdout.write(columns(all.map((row) => row.cells)))
+      return exitCode.answered
+    }).pipe(Effect.scoped, Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {} })))
+  )
 
 function columns(rows: ReadonlyArray<ReadonlyArray<string>>): string {
   const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0))

@@ -19,7 +19,12 @@ const usage = (message: string) => new Exit(exitCode.usage, message)
 const readJson = (file: string): Effect.Effect<unknown, Exit> =>
   Effect.try({
     try: (): unknown => JSON.parse(readFileSync(file === "-" ? 0 : file, "utf8")),
-    catch: (error) => usage(`${file === "-" ? "stdin" : file} cannot be read as JSON: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) =>
+      usage(
+        `${file === "-" ? "stdin" : file} cannot be read as JSON: ${
+          error instanceof Error ? error.message : String(error)
+        }`
+      )
   })
 
 /** Takes in what `session export` printed, as a session of this folder; prints its id. */
@@ -45,7 +50,11 @@ export const sessionFork: Execute<{ readonly at: Text }> = (options, [id = ""], 
   )
 
 /** Summarizes the older part of a session now, with the session's own model. */
-export const sessionCompact: Execute<{ readonly instructions: Text; readonly trust: Option<boolean> }> = (options, [id = ""], environment) =>
+export const sessionCompact: Execute<{ readonly instructions: Text; readonly trust: Option<boolean> }> = (
+  options,
+  [id = ""],
+  environment
+) =>
   runProcess(
     Effect.gen(function*() {
       const record = yield* Effect.flatMap(SessionStore, (store) => store.get(id))

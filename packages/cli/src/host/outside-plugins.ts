@@ -10,7 +10,14 @@
 import type { Facets, HostContexts, HostName, Plugin } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
 import type { ManifestEntry, PluginSource } from "@bezel/core/kernel"
-import { AppPaths, leadsOutOfProject, projectFolders, realPathWithin, type SettingsReader, Trust } from "@bezel/core/settings"
+import {
+  AppPaths,
+  leadsOutOfProject,
+  projectFolders,
+  realPathWithin,
+  type SettingsReader,
+  Trust
+} from "@bezel/core/settings"
 import {
   entryFile,
   findPackage,
@@ -112,7 +119,9 @@ async function find({ root, source }: Wanted, folders: ReadonlyArray<string>): P
   const named = packageName(source)
   const found = named === null ? null : findPackage(named[0], folders)
   if (named === null || found === null) {
-    throw new Error(`there is no package "${source}" in ${folders.join(" or ")}; bezel plugin add ${source} installs it`)
+    throw new Error(
+      `there is no package "${source}" in ${folders.join(" or ")}; bezel plugin add ${source} installs it`
+    )
   }
   return inPackage(found, named[1])
 }
@@ -274,7 +283,9 @@ export const inspectPackage = (
       return { type: "plugin", hosts: hostNames.filter((host) => typeof Reflect.get(value, host) === "function") }
     }
     if (isProviderModule(module)) return { type: "provider" }
-    throw new Error("it is no plugin (no entry point for a host, and its default export is not what Plugin.define gives)")
+    throw new Error(
+      "it is no plugin (no entry point for a host, and its default export is not what Plugin.define gives)"
+    )
   })
 
 /** Where packages of this user are installed, in a `node_modules`, and files of this user are found. */
@@ -300,9 +311,11 @@ export const findOutsidePlugins = Effect.fn("findOutsidePlugins")(
         { folder: userFolder, root: null },
         ...projects.map((project) => ({ folder: join(project, ".bezel", "plugins"), root }))
       ]
-      return Promise.all(folders.map(async ({ folder, root }) =>
-        (await filesIn(folder)).map((source): Wanted => ({ source, options: undefined, enabled: true, root }))
-      ))
+      return Promise.all(
+        folders.map(async ({ folder, root }) =>
+          (await filesIn(folder)).map((source): Wanted => ({ source, options: undefined, enabled: true, root }))
+        )
+      )
     })
     const wanted = [...named, ...inFolders.flat()]
     const plugins: Array<OutsidePlugin> = []
@@ -340,11 +353,15 @@ function withUniqueIDs(plugins: ReadonlyArray<OutsidePlugin>): ReadonlyArray<Out
     }
     const other = plugin.error !== null
       ? plugin
-      : failedPlugin(plugin.source, `its id "${id}" is taken by ${before}`, plugin.origin === null ? null : {
-        origin: plugin.origin,
-        file: null,
-        package: plugin.package
-      })
+      : failedPlugin(
+        plugin.source,
+        `its id "${id}" is taken by ${before}`,
+        plugin.origin === null ? null : {
+          origin: plugin.origin,
+          file: null,
+          package: plugin.package
+        }
+      )
     return { ...other, entry: { id: `${other.entry.id}-${index + 1}` } }
   })
 }

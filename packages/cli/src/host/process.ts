@@ -12,10 +12,10 @@ import * as Fiber from "effect/Fiber"
 import { writeSync } from "node:fs"
 import type { Environment } from "../arguments/command.ts"
 import { Exit as CommandExit, exitCode, isExit, signalCode } from "../exit.ts"
+import { telemetryIsLikely } from "../plugin-hint.ts"
 import { consoleToStderr } from "./console.ts"
 import { goneCode } from "./gone.ts"
 import { pluginOf } from "./plugin-faults.ts"
-import { telemetryIsLikely } from "../plugin-hint.ts"
 
 /** How long finalizers may take once the process has to end. */
 const closingLimitMillis = 5_000

@@ -58,7 +58,9 @@ export class Follower {
   /** The text of the answer that this step has closed; an answer is closed once, whatever entries come behind it. */
   #closedAnswer(envelope: Envelope): string | null {
     const closing = envelope.events.find((event) => event.type === "generation.completed")
-    const answer = closing === undefined ? undefined : this.#view.entries.findLast((entry) => entry.id === closing.entry)
+    const answer = closing === undefined
+      ? undefined
+      : this.#view.entries.findLast((entry) => entry.id === closing.entry)
     return answer === undefined ? null : answerText(answer)
   }
 }

@@ -1,6 +1,12 @@
 /** A new session that is a copy of another one's main conversation, up to an entry. */
 import type { LocationRef } from "@bezel/core/location"
-import { exportSession, importSession, type SessionExport, type SessionRecord, type SessionStore } from "@bezel/core/session"
+import {
+  exportSession,
+  importSession,
+  type SessionExport,
+  type SessionRecord,
+  type SessionStore
+} from "@bezel/core/session"
 import type { SessionStorage } from "@bezel/core/storage"
 import * as Effect from "effect/Effect"
 import { Exit, exitCode } from "../exit.ts"

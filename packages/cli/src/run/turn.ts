@@ -9,7 +9,13 @@ import type { LocationRef } from "@bezel/core/location"
 import type { ModelRef } from "@bezel/core/model"
 import type { ModelSource } from "@bezel/core/model"
 import type { InteractionBrokerShape } from "@bezel/core/service"
-import { type OpenSession, type SessionRuntimeHost, type SessionStore, type SessionStoreShape, titleOf } from "@bezel/core/session"
+import {
+  type OpenSession,
+  type SessionRuntimeHost,
+  type SessionStore,
+  type SessionStoreShape,
+  titleOf
+} from "@bezel/core/session"
 import type { SessionStorage } from "@bezel/core/storage"
 import type { AgentsShape } from "@bezel/plugins/agents/contract"
 import * as Deferred from "effect/Deferred"
@@ -136,7 +142,11 @@ const findSession = (place: RunPlace, request: RunRequest, output: RunOutput): E
   })
 
 /** The session itself, or the copy of it that `--fork` asks for: a session of its own, which is the latest one from now on. */
-const forked = (place: RunPlace, request: RunRequest, sessionID: string): Effect.Effect<string, Exit, SessionStore | SessionStorage> => {
+const forked = (
+  place: RunPlace,
+  request: RunRequest,
+  sessionID: string
+): Effect.Effect<string, Exit, SessionStore | SessionStorage> => {
   if (request.fork === null) return Effect.succeed(sessionID)
   return forkSession(sessionID, request.fork, place.location).pipe(
     Effect.map((record) => record.id),

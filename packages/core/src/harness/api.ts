@@ -4,12 +4,20 @@
  * The harness knows no plugin object. A facet, a test or a script calls these registrations; each ends with the scope that
  * it was made in, and may come and go while the session is open. Nothing runs before `resume`.
  */
-import * as Schema from "effect/Schema"
 import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { JsonObject, JsonValue } from "../json/index.ts"
-import type { AssistantMessage, FilePart, Message, ModelRef, ModelRequest, TextPart, UserMessage } from "../model/index.ts"
+import type {
+  AssistantMessage,
+  FilePart,
+  Message,
+  ModelRef,
+  ModelRequest,
+  TextPart,
+  UserMessage
+} from "../model/index.ts"
 import type { EntryRecord, EntryScan, StorageError } from "../storage/index.ts"
 import type { TaskOutcome, TaskRef, Tool, ToolPermission, ToolResult } from "../tool/index.ts"
 import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
@@ -100,7 +108,9 @@ export interface NewExtensionEntry {
 /** A kind of entry of an extension's own. Stateless: unknown kinds still show and still count. */
 export interface EntryKind<A = unknown> {
   readonly kind: string
-  readonly is: (entry: { readonly kind: string; readonly data: JsonValue }) => entry is { readonly kind: string; readonly data: JsonValue & A }
+  readonly is: (
+    entry: { readonly kind: string; readonly data: JsonValue }
+  ) => entry is { readonly kind: string; readonly data: JsonValue & A }
 }
 
 export interface TaskOptions {
@@ -119,7 +129,9 @@ export interface TaskKind<I = never> {
 export interface Conversation {
   readonly id: string
   /** Runs `build` in one commit: all of it is stored, or nothing. An effect as builder has five seconds. */
-  readonly commit: <A, E = never>(build: (tx: ExtensionTransaction) => A | Effect.Effect<A, E>) => Effect.Effect<A, E | HarnessError>
+  readonly commit: <A, E = never>(
+    build: (tx: ExtensionTransaction) => A | Effect.Effect<A, E>
+  ) => Effect.Effect<A, E | HarnessError>
   /** Completes when the task has ended. Interrupting the wait changes nothing. */
   readonly waitForTask: (ref: TaskRef) => Effect.Effect<TaskOutcome, HarnessError>
   /** Marks a task for abortion, durably, and waits until it has ended. */
@@ -129,7 +141,9 @@ export interface Conversation {
   /** Durably ends the running turn, if there is one; every call gets a result. Queued inputs stay. */
   readonly abort: (reason?: string) => Effect.Effect<void, HarnessError>
   /** `kinds` sets settings that registered task kinds declare. */
-  readonly configure: (patch: Partial<ConversationConfig> & { readonly kinds?: JsonObject }) => Effect.Effect<void, HarnessError>
+  readonly configure: (
+    patch: Partial<ConversationConfig> & { readonly kinds?: JsonObject }
+  ) => Effect.Effect<void, HarnessError>
   /** Writes an entry of the caller's own kind, at once when idle, else at the next boundary. */
   readonly write: (kind: string | EntryKind, entry: NewExtensionEntry) => Effect.Effect<string, HarnessError>
   readonly busy: Effect.Effect<boolean>
@@ -216,9 +230,16 @@ export interface BeforeToolDecision {
 
 export interface ToolHooks {
   /** Chain. A failure, a defect and a time-out all block the call. */
-  readonly beforeTool?: (call: HookToolCall, api: BeforeToolApi) => Effect.Effect<BeforeToolDecision | void, { readonly message: string }>
+  readonly beforeTool?: (
+    call: HookToolCall,
+    api: BeforeToolApi
+  ) => Effect.Effect<BeforeToolDecision | void, { readonly message: string }>
   /** Chain. A failure skips the handler with a warning. */
-  readonly afterTool?: (call: HookToolCall, result: ToolResult, api: HookApi) => Effect.Effect<ToolResult | void, { readonly message: string }>
+  readonly afterTool?: (
+    call: HookToolCall,
+    result: ToolResult,
+    api: HookApi
+  ) => Effect.Effect<ToolResult | void, { readonly message: string }>
 }
 
 export interface GenerationHooks {
@@ -238,7 +259,10 @@ export interface GenerationHooks {
     api: HookApi & { readonly step: number }
   ) => Effect.Effect<{ readonly continueWith?: string } | void, { readonly message: string }>
   /** Collect. Sees each finished answer, with its cost in US dollars. */
-  readonly afterResponse?: (message: AssistantMessage, api: HookApi & { readonly cost: number }) => Effect.Effect<void, { readonly message: string }>
+  readonly afterResponse?: (
+    message: AssistantMessage,
+    api: HookApi & { readonly cost: number }
+  ) => Effect.Effect<void, { readonly message: string }>
 }
 
 export interface CollapseHooks {
@@ -251,7 +275,10 @@ export interface CollapseHooks {
 
 export interface PostToolsHooks {
   /** Collect. Sees that all calls of an answer have results, before the turn goes on. */
-  readonly afterTools?: (calls: ReadonlyArray<{ readonly callID: string; readonly name: string; readonly isError: boolean }>, api: HookApi) => Effect.Effect<void, { readonly message: string }>
+  readonly afterTools?: (
+    calls: ReadonlyArray<{ readonly callID: string; readonly name: string; readonly isError: boolean }>,
+    api: HookApi
+  ) => Effect.Effect<void, { readonly message: string }>
 }
 
 export interface HookHandlers {
@@ -277,7 +304,9 @@ export interface HookOptions {
 export interface Section {
   readonly id: string
   readonly order: number
-  readonly text: (api: { readonly conversationID: string; readonly config: ConversationConfig }) => Effect.Effect<string | null>
+  readonly text: (
+    api: { readonly conversationID: string; readonly config: ConversationConfig }
+  ) => Effect.Effect<string | null>
 }
 
 /** What extensions register on a harness. The same calls exist on the session context for all sessions of a location. */
@@ -309,7 +338,10 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly main: Conversation
   readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>
   /** Every conversation of the session by id, oldest first: the main one, forks, and those that tasks own. */
-  readonly conversations: Effect.Effect<ReadonlyArray<{ readonly id: string; readonly owner: string | null }>, HarnessError>
+  readonly conversations: Effect.Effect<
+    ReadonlyArray<{ readonly id: string; readonly owner: string | null }>,
+    HarnessError
+  >
   /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
   readonly resume: Effect.Effect<void, HarnessError>
   /** Completes when storage has failed: the session has stopped here, and opening it again goes on from the last commit. */

@@ -77,7 +77,9 @@ class Pairing {
       if (message.role === "tool") this.#answer(message.content)
       else {
         this.messages.push(message)
-        if (message.role === "assistant" && message.content.some(isCall)) this.#begin(message.content.filter((part) => part.type === "tool-call"))
+        if (message.role === "assistant" && message.content.some(isCall)) {
+          this.#begin(message.content.filter((part) => part.type === "tool-call"))
+        }
       }
     }
   }
@@ -93,7 +95,10 @@ class Pairing {
   #answer(results: ReadonlyArray<ToolResultPart>): void {
     if (this.#results < 0) return
     for (const result of results) if (!this.#answered.has(result.id)) this.#answered.set(result.id, result)
-    this.messages[this.#results] = { role: "tool", content: this.#open.map((call) => this.#answered.get(call.id) ?? missingResult(call)) }
+    this.messages[this.#results] = {
+      role: "tool",
+      content: this.#open.map((call) => this.#answered.get(call.id) ?? missingResult(call))
+    }
   }
 }
 

@@ -10,10 +10,10 @@ import type { UserMessage } from "../model/index.ts"
 import type { ConversationConfig, ViewInput, ViewTurn, ViewUsage } from "./view.ts"
 
 /** A draft's type: everything mutable, but for values that may be any JSON, which are replaced whole. */
-export type Mutable<T> = JsonValue extends T ? T
-  : T extends ReadonlyArray<infer A> ? Array<Mutable<A>>
-  : T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> }
-  : T
+export type Mutable<T> = JsonValue extends T ? T :
+  T extends ReadonlyArray<infer A> ? Array<Mutable<A>> :
+  T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } :
+  T
 
 export type PluginSlices = { [namespace: string]: { [key: string]: JsonValue } }
 
@@ -55,7 +55,10 @@ export interface StickyDocument {
 
 export const emptySession = (): SessionDocument => ({ plugins: {} })
 
-export const emptyRewindable = (config: ConversationConfig): RewindableDocument => ({ config: { ...config }, plugins: {} })
+export const emptyRewindable = (config: ConversationConfig): RewindableDocument => ({
+  config: { ...config },
+  plugins: {}
+})
 
 export const emptySticky = (): StickyDocument => ({
   turn: null,

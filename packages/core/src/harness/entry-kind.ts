@@ -8,14 +8,29 @@ export const noticeKind = "bezel.notice"
 const isReserved = (kind: string): boolean => kind === "bezel" || kind.startsWith("bezel.")
 
 /** Why an extension may not write entries of this kind, or `null`. */
-export const entryFault = (kind: string, entry: { readonly model?: ReadonlyArray<unknown> | undefined } & object): HarnessError | null => {
-  if (!isReserved(kind)) return kind === "" ? new HarnessError({ code: "invalid", message: "An entry kind needs a name." }) : null
-  if (kind !== noticeKind) {
-    return new HarnessError({ code: "not_permitted", message: `Entries named "${kind}" are written by Bezel alone; use a kind of your own, or "${noticeKind}".` })
+export const entryFault = (
+  kind: string,
+  entry: { readonly model?: ReadonlyArray<unknown> | undefined } & object
+): HarnessError | null => {
+  if (!isReserved(kind)) {
+    return kind === ""
+      ? new HarnessError({ code: "invalid", message: "An entry kind needs a name." })
+      : null
   }
-  if (entry.model?.length !== 1) return new HarnessError({ code: "invalid", message: "A notice is exactly one user message." })
+  if (kind !== noticeKind) {
+    return new HarnessError({
+      code: "not_permitted",
+      message: `Entries named "${kind}" are written by Bezel alone; use a kind of your own, or "${noticeKind}".`
+    })
+  }
+  if (entry.model?.length !== 1) {
+    return new HarnessError({ code: "invalid", message: "A notice is exactly one user message." })
+  }
   if ("head" in entry || "edits" in entry) {
-    return new HarnessError({ code: "not_permitted", message: "A notice has no head and no edits; only Bezel moves where a context starts." })
+    return new HarnessError({
+      code: "not_permitted",
+      message: "A notice has no head and no edits; only Bezel moves where a context starts."
+    })
   }
   return null
 }
@@ -24,7 +39,10 @@ export const Entry = {
   /** Defines a kind by name and data; throws a `HarnessError` for a name under `bezel.`. */
   define: <A>(kind: string, data: Schema.Codec<A, unknown>): EntryKind<A> => {
     if (isReserved(kind)) {
-      throw new HarnessError({ code: "not_permitted", message: `The entry kind "${kind}" is not yours to define: names under "bezel." are the core's.` })
+      throw new HarnessError({
+        code: "not_permitted",
+        message: `The entry kind "${kind}" is not yours to define: names under "bezel." are the core's.`
+      })
     }
     const isData = Schema.is(data)
     return { kind, is: (entry): entry is never => entry.kind === kind && isData(entry.data) }

@@ -10,14 +10,25 @@ import * as Schema from "effect/Schema"
 import { type JsonValue, toJson } from "../json/index.ts"
 import type { UserMessage } from "../model/index.ts"
 import type { StorageReader } from "../storage/index.ts"
-import { type ExtensionTransaction, HarnessError, type Namespace, type NewExtensionEntry, type TaskKind, type TaskOptions } from "./api.ts"
+import {
+  type ExtensionTransaction,
+  HarnessError,
+  type Namespace,
+  type NewExtensionEntry,
+  type TaskKind,
+  type TaskOptions
+} from "./api.ts"
 import { entryFault } from "./entry-kind.ts"
 import type { ConversationState } from "./state.ts"
 import type { Transaction } from "./transaction.ts"
 
 /** What the transaction checks against: the registrations of today. */
 export interface Authority {
-  readonly namespaceDraft: (tx: Transaction, state: ConversationState, namespace: Namespace) => { [key: string]: JsonValue }
+  readonly namespaceDraft: (
+    tx: Transaction,
+    state: ConversationState,
+    namespace: Namespace
+  ) => { [key: string]: JsonValue }
   readonly assertNamespace: (namespace: Namespace) => void
   readonly assertKind: (kind: TaskKind<unknown>) => void
 }
@@ -42,20 +53,30 @@ export const extensionTransaction = (
       return writeEntry(tx, state, typeof kind === "string" ? kind : kind.kind, entry)
     },
     createTask: (kind, input, taskOptions) => {
-      if (!options.mayCreate) throw new HarnessError({ code: "not_permitted", message: "An abort may not create new work." })
+      if (!options.mayCreate) {
+        throw new HarnessError({ code: "not_permitted", message: "An abort may not create new work." })
+      }
       return createTask(tx, state, authority, kind, input, taskOptions)
     },
     newestEntry: (kind) =>
       Effect.suspend(() => {
         if (wrote) {
           // Also when it is caught: what a builder would decide on this read, it would decide on half a commit.
-          const fault = new HarnessError({ code: "read_after_write", message: "A commit read entries after it had written some; read first, then write." })
+          const fault = new HarnessError({
+            code: "read_after_write",
+            message: "A commit read entries after it had written some; read first, then write."
+          })
           tx.poison(fault)
           return Effect.fail(fault)
         }
         return Effect.mapError(
           Effect.map(
-            storage.entries({ conversation: state.record.id, kind: typeof kind === "string" ? kind : kind.kind, newestFirst: true, limit: 1 }),
+            storage.entries({
+              conversation: state.record.id,
+              kind: typeof kind === "string" ? kind : kind.kind,
+              newestFirst: true,
+              limit: 1
+            }),
             (entries) => entries[0] ?? null
           ),
           (error) => new HarnessError({ code: "faulted", message: error.message })
@@ -95,12 +116,18 @@ const createTask = <I>(
   options: TaskOptions | undefined
 ) => {
   if (kind.name.startsWith("bezel.") && kind.name !== "bezel.job") {
-    throw new HarnessError({ code: "not_permitted", message: `Tasks of the kind "${kind.name}" are created by Bezel alone.` })
+    throw new HarnessError({
+      code: "not_permitted",
+      message: `Tasks of the kind "${kind.name}" are created by Bezel alone.`
+    })
   }
   authority.assertKind(kind)
   const encoded = Schema.encodeUnknownResult(Schema.toCodecJson(kind.input))(input)
   if (Result.isFailure(encoded)) {
-    throw new HarnessError({ code: "invalid", message: `The input of the task "${kind.name}" is not valid: ${String(encoded.failure)}` })
+    throw new HarnessError({
+      code: "invalid",
+      message: `The input of the task "${kind.name}" is not valid: ${String(encoded.failure)}`
+    })
   }
   const after = options?.after ?? []
   const task = tx.createTask(state, {
@@ -115,6 +142,8 @@ const createTask = <I>(
 
 const strict = (value: unknown, what: string): JsonValue => {
   const checked = toJson(value)
-  if (Result.isFailure(checked)) throw new HarnessError({ code: "invalid", message: `${what} is not strict JSON: ${checked.failure.message}` })
+  if (Result.isFailure(checked)) {
+    throw new HarnessError({ code: "invalid", message: `${what} is not strict JSON: ${checked.failure.message}` })
+  }
   return checked.success
 }

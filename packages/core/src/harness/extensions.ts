@@ -64,7 +64,11 @@ export const makeExtensions = (
   const current = (token: Namespace): NamespaceEntry => {
     const entry = namespaces.get(token.id)
     if (entry === undefined || entry.token !== token && entry.alias !== token) {
-      throw new HarnessError({ code: "stale_definition", message: `The namespace "${token.id}" was unregistered or registered again; this token may not be used any more.` })
+      throw new HarnessError({
+        code: "stale_definition",
+        message:
+          `The namespace "${token.id}" was unregistered or registered again; this token may not be used any more.`
+      })
     }
     return entry
   }
@@ -74,7 +78,10 @@ export const makeExtensions = (
       const fault = namespaceFault(id, shape)
       if (fault !== null) return yield* fault
       if (namespaces.has(id)) {
-        return yield* new HarnessError({ code: "duplicate", message: `The namespace "${id}" is registered already; choose a name of your own.` })
+        return yield* new HarnessError({
+          code: "duplicate",
+          message: `The namespace "${id}" is registered already; choose a name of your own.`
+        })
       }
       const token: Namespace = {
         id,
@@ -123,20 +130,27 @@ export const makeExtensions = (
     section: (section) =>
       Effect.suspend(() =>
         [...sections].some((known) => known.id === section.id)
-          ? Effect.fail(new HarnessError({ code: "duplicate", message: `The section "${section.id}" is registered already.` }))
+          ? Effect.fail(
+            new HarnessError({ code: "duplicate", message: `The section "${section.id}" is registered already.` })
+          )
           : register(sections, section)
       ),
     hooksFor: (kind, state) => {
       const handlers = [...hooks[kind]].filter((hook) => applies(hook.options, state, line().state))
         .sort((a, b) => (a.options.order ?? 0) - (b.options.order ?? 0))
-      return [...handlers.filter((hook) => hook.options.gate !== true), ...handlers.filter((hook) => hook.options.gate === true)]
+      return [
+        ...handlers.filter((hook) => hook.options.gate !== true),
+        ...handlers.filter((hook) => hook.options.gate === true)
+      ]
     },
     sections: () => [...sections].sort((a, b) => a.order - b.order),
     projected: () => [...namespaces.values()].flatMap(({ token, view }) => view === undefined ? [] : [token.id]),
     projection: (id) => {
       const entry = namespaces.get(id)
       const view = entry?.view
-      return entry === undefined || view === undefined ? undefined : (state) => view({ ...defaultsOf(entry.shape), ...state })
+      return entry === undefined || view === undefined
+        ? undefined
+        : (state) => view({ ...defaultsOf(entry.shape), ...state })
     },
     authority: {
       assertNamespace: (token) => {
@@ -171,7 +185,10 @@ const namespaceFault = (id: string, shape: NamespaceShape): HarnessError | null 
   for (const defaults of [shape.session, shape.rewindable, shape.sticky]) {
     for (const key of Object.keys(defaults ?? {})) {
       if (seen.has(key)) {
-        return new HarnessError({ code: "invalid", message: `The namespace "${id}" declares the key "${key}" in two documents; a key lives in one.` })
+        return new HarnessError({
+          code: "invalid",
+          message: `The namespace "${id}" declares the key "${key}" in two documents; a key lives in one.`
+        })
       }
       seen.add(key)
     }
@@ -182,12 +199,20 @@ const namespaceFault = (id: string, shape: NamespaceShape): HarnessError | null 
 const defaultsOf = (shape: NamespaceShape): JsonObject => ({ ...shape.session, ...shape.rewindable, ...shape.sticky })
 
 /** One object over the three documents' slices; each key goes to the document that declares it. Defaults seed lazily. */
-const mergedDraft = (tx: Transaction, state: ConversationState, id: string, shape: NamespaceShape): { [key: string]: JsonValue } => {
+const mergedDraft = (
+  tx: Transaction,
+  state: ConversationState,
+  id: string,
+  shape: NamespaceShape
+): { [key: string]: JsonValue } => {
   const owner = (key: string): { [key: string]: JsonValue } => {
     if (Object.hasOwn(shape.session ?? {}, key)) return slice(tx.session().plugins, id)
     if (Object.hasOwn(shape.rewindable ?? {}, key)) return slice(tx.rewindable(state).plugins, id)
     if (Object.hasOwn(shape.sticky ?? {}, key)) return slice(tx.sticky(state).plugins, id)
-    throw new HarnessError({ code: "not_permitted", message: `The namespace "${id}" has no key "${key}"; declare its default when registering.` })
+    throw new HarnessError({
+      code: "not_permitted",
+      message: `The namespace "${id}" has no key "${key}"; declare its default when registering.`
+    })
   }
   const defaults = defaultsOf(shape)
   const read = (key: string): JsonValue | undefined => {

@@ -34,9 +34,17 @@ export {
 } from "./api.ts"
 export { activeEntries, answerText, contextOf, deriveContext } from "./context.ts"
 export type { Mutable, StickyDocument } from "./documents.ts"
-export type { RegisteredHook } from "./extensions.ts"
 export { Entry, noticeKind } from "./entry-kind.ts"
-export { byPhase, type Checkpoint, type Phase, type PhaseResult, type RunnableKind, type TaskEnd, type TaskRuntime } from "./kind.ts"
+export type { RegisteredHook } from "./extensions.ts"
+export {
+  byPhase,
+  type Checkpoint,
+  type Phase,
+  type PhaseResult,
+  type RunnableKind,
+  type TaskEnd,
+  type TaskRuntime
+} from "./kind.ts"
 export { loadTranscript } from "./load.ts"
 export { mainConversation, type OpenOptions, openSession, type Session } from "./session.ts"
 export type { ConversationState } from "./state.ts"

@@ -60,6 +60,11 @@ export const byPhase = (initial: Phase, phases: { readonly [phase: string]: Phas
   const name: unknown = Reflect.get(checkpoint, "phase")
   const phase = typeof name === "string" && Object.hasOwn(phases, name) ? phases[name] : undefined
   return phase === undefined
-    ? Effect.fail(new HarnessError({ code: "invalid", message: `The task ${task.id} stopped in the phase "${name}", which ${task.kind} does not have.` }))
+    ? Effect.fail(
+      new HarnessError({
+        code: "invalid",
+        message: `The task ${task.id} stopped in the phase "${name}", which ${task.kind} does not have.`
+      })
+    )
     : phase(task, runtime)
 }

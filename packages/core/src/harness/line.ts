@@ -62,8 +62,16 @@ export const makeLine = (
   const admit = <A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, E | HarnessError> =>
     Effect.flatMap(Committing, (committing) =>
       committing
-        ? Effect.fail(new HarnessError({ code: "nested_commit", message: "A commit was started inside another commit of the same session; finish the first one, then commit." }))
-        : permits.withPermit(Effect.suspend((): Effect.Effect<A, E | HarnessError> => stopped === null ? body : Effect.fail(stopped))))
+        ? Effect.fail(
+          new HarnessError({
+            code: "nested_commit",
+            message:
+              "A commit was started inside another commit of the same session; finish the first one, then commit."
+          })
+        )
+        : permits.withPermit(
+          Effect.suspend((): Effect.Effect<A, E | HarnessError> => stopped === null ? body : Effect.fail(stopped))
+        ))
 
   const commit = <A>(build: (tx: Transaction) => A): Effect.Effect<A, HarnessError> =>
     admit(Effect.uninterruptible(Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -98,26 +106,30 @@ export const makeLine = (
     ))
 
   const store = <A>(tx: Transaction, result: A): Effect.Effect<A, HarnessError> => {
-      if (tx.poisoned !== null) {
-        tx.discard()
-        return Effect.fail(tx.poisoned)
+    if (tx.poisoned !== null) {
+      tx.discard()
+      return Effect.fail(tx.poisoned)
+    }
+    const finished = tx.finish()
+    if (finished.isEmpty) return Effect.succeed(result)
+    return Effect.matchEffect(storage.commit(finished.batch), {
+      onFailure: (error) => {
+        stopped = new HarnessError({
+          code: "faulted",
+          message:
+            `This session stopped because its storage failed: ${error.message} Reopen it to go on from the last stored commit.`
+        })
+        failWatchers(stopped)
+        observer.faulted(error)
+        return Effect.fail(stopped)
+      },
+      onSuccess: () => {
+        applyToMemory(state, finished)
+        publish(state, finished, projections)
+        observer.committed(finished)
+        return Effect.succeed(result)
       }
-      const finished = tx.finish()
-      if (finished.isEmpty) return Effect.succeed(result)
-      return Effect.matchEffect(storage.commit(finished.batch), {
-        onFailure: (error) => {
-          stopped = new HarnessError({ code: "faulted", message: `This session stopped because its storage failed: ${error.message} Reopen it to go on from the last stored commit.` })
-          failWatchers(stopped)
-          observer.faulted(error)
-          return Effect.fail(stopped)
-        },
-        onSuccess: () => {
-          applyToMemory(state, finished)
-          publish(state, finished, projections)
-          observer.committed(finished)
-          return Effect.succeed(result)
-        }
-      })
+    })
   }
 
   const failWatchers = (error: HarnessError): void => {
@@ -150,12 +162,15 @@ const buildLimit = "5 seconds"
 
 const tooLong = new HarnessError({
   code: "invalid",
-  message: "A commit took longer than 5 seconds to build and was discarded; do what waits before the commit, not inside it."
+  message:
+    "A commit took longer than 5 seconds to build and was discarded; do what waits before the commit, not inside it."
 })
 
 const rejected = (error: unknown): Effect.Effect<never, HarnessError> => {
   if (error instanceof HarnessError) return Effect.fail(error)
-  if (error instanceof DraftRevoked) return Effect.fail(new HarnessError({ code: "draft_revoked", message: error.message }))
+  if (error instanceof DraftRevoked) {
+    return Effect.fail(new HarnessError({ code: "draft_revoked", message: error.message }))
+  }
   return Effect.die(error)
 }
 
@@ -188,7 +203,9 @@ const applyToMemory = (state: SessionState, finished: FinishedTransaction): void
       conversation.rewindable = change.rewindable.value
       conversation.storedRewindable = true
     }
-    if (conversation.transcript !== null) conversation.transcript = appendTranscript(conversation.transcript, change.entries)
+    if (conversation.transcript !== null) {
+      conversation.transcript = appendTranscript(conversation.transcript, change.entries)
+    }
   }
 }
 

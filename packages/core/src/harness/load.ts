@@ -96,14 +96,22 @@ const boundedBy = (stretches: ReadonlyArray<Stretch>): ReadonlyArray<Stretch> =>
   const bounded: Array<Stretch> = []
   let bound: number | null = null
   for (const stretch of stretches.toReversed()) {
-    const until: number | null = stretch.until === null ? bound : bound === null ? stretch.until : Math.min(bound, stretch.until)
+    const until: number | null = stretch.until === null
+      ? bound
+      : bound === null
+      ? stretch.until
+      : Math.min(bound, stretch.until)
     bounded.unshift({ conversation: stretch.conversation, until })
     bound = until
   }
   return bounded
 }
 
-const scanStretch = (storage: StorageReader, stretch: Stretch, after: number): Effect.Effect<ReadonlyArray<EntryRecord>, StorageError> =>
+const scanStretch = (
+  storage: StorageReader,
+  stretch: Stretch,
+  after: number
+): Effect.Effect<ReadonlyArray<EntryRecord>, StorageError> =>
   storage.entries({
     conversation: stretch.conversation,
     ...(after > 0 ? { after } : {}),

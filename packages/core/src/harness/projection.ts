@@ -34,7 +34,11 @@ export const viewEntry = (entry: EntryRecord): ViewEntry => ({
 })
 
 /** The whole view of a conversation. */
-export const snapshot = (session: SessionState, state: ConversationState, projections: Projections): ConversationView => {
+export const snapshot = (
+  session: SessionState,
+  state: ConversationState,
+  projections: Projections
+): ConversationView => {
   const { record, rewindable, sticky } = state
   const tasks: { [id: string]: ViewTask } = {}
   for (const task of session.tasks.values()) {
@@ -85,7 +89,8 @@ export const envelopeOf = (
   if (view === null || transcript === null) return { operations: [], events: change.events }
   const operations: Array<Operation> = []
   const namespaces = new Set<string>()
-  const visible = (operation: Operation, keys: ReadonlySet<string>): boolean => operation[0] !== "replace" && keys.has(String(operation[1][0]))
+  const visible = (operation: Operation, keys: ReadonlySet<string>): boolean =>
+    operation[0] !== "replace" && keys.has(String(operation[1][0]))
   for (const operation of change.rewindable?.operations ?? []) {
     if (visible(operation, visibleRewindable)) operations.push(operation)
     else collectNamespaces(operation, namespaces)
@@ -139,7 +144,10 @@ export const applyToView = (view: ConversationView, operations: ReadonlyArray<Op
   operations.length === 0 ? view : apply(view, operations)
 
 /** The transcript after these entries: the same list, grown in place, until a new head begins another. */
-export const appendTranscript = (transcript: Array<EntryRecord>, entries: ReadonlyArray<EntryRecord>): Array<EntryRecord> => {
+export const appendTranscript = (
+  transcript: Array<EntryRecord>,
+  entries: ReadonlyArray<EntryRecord>
+): Array<EntryRecord> => {
   if (entries.some((entry) => entry.head !== null)) return [...activeEntries([...transcript, ...entries])]
   for (const entry of entries) transcript.push(entry)
   return transcript

@@ -84,15 +84,23 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
       ? invoke(kind, task, token, aborting)
       : Effect.andThen(Fiber.interrupt(previous), invoke(kind, task, token, aborting))
     // The invocation is entered in the map before its fiber can end: the fiber's first step is a yield.
-    const fiber = options.run(Effect.ensuring(Effect.andThen(Effect.yieldNow, body), Effect.sync(() => {
-      if (invocations.get(task.id)?.token !== token) return
-      invocations.delete(task.id)
-      dispatch()
-    })))
+    const fiber = options.run(Effect.ensuring(
+      Effect.andThen(Effect.yieldNow, body),
+      Effect.sync(() => {
+        if (invocations.get(task.id)?.token !== token) return
+        invocations.delete(task.id)
+        dispatch()
+      })
+    ))
     invocations.set(task.id, { fiber, token, aborting })
   }
 
-  const invoke = (kind: RunnableKind, task: TaskRecord, token: { revoked: boolean }, aborting: boolean): Effect.Effect<void> =>
+  const invoke = (
+    kind: RunnableKind,
+    task: TaskRecord,
+    token: { revoked: boolean },
+    aborting: boolean
+  ): Effect.Effect<void> =>
     Effect.gen(function*() {
       const conversation = yield* options.conversation(task.conversation)
       const runtime = makeRuntime(line, conversation, task.id, token, aborting)
@@ -100,9 +108,16 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
       if (Exit.isSuccess(exit)) return
       if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
       const error = Cause.squash(exit.cause)
-      if (error instanceof HarnessError && (error.code === "faulted" || error.code === "closed" || error.code === "stale_invocation")) return
+      if (
+        error instanceof HarnessError &&
+        (error.code === "faulted" || error.code === "closed" || error.code === "stale_invocation")
+      ) return
       const message = error instanceof Error ? error.message : String(error)
-      report({ level: "error", message: `The task ${task.id} (${task.kind}) failed: ${message}`, conversationID: task.conversation })
+      report({
+        level: "error",
+        message: `The task ${task.id} (${task.kind}) failed: ${message}`,
+        conversationID: task.conversation
+      })
       yield* Effect.logError(`task ${task.kind} failed`, exit.cause)
       yield* runtime.commit((tx) => {
         const current = tx.task(task.id)
@@ -112,11 +127,13 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
         tellEnd(tx, conversation, kind, record)
       })
     }).pipe(
-      Effect.catch((error: HarnessError) => Effect.sync(() => {
-        if (error.code !== "faulted" && error.code !== "closed" && error.code !== "stale_invocation") {
-          report({ level: "error", message: error.message, conversationID: task.conversation })
-        }
-      })),
+      Effect.catch((error: HarnessError) =>
+        Effect.sync(() => {
+          if (error.code !== "faulted" && error.code !== "closed" && error.code !== "stale_invocation") {
+            report({ level: "error", message: error.message, conversationID: task.conversation })
+          }
+        })
+      ),
       Effect.withSpan(`task.${kind.name}`, { attributes: { task: task.id, session: line.state.sessionID } })
     )
 
@@ -162,7 +179,9 @@ const ended = (task: TaskRecord, end: TaskEnd): TaskRecord => ({
 
 /** Tasks that show by themselves also say that they ended; those of a turn say it through the turn. */
 const tellEnd = (tx: Transaction, conversation: ConversationState, kind: RunnableKind, task: TaskRecord): void => {
-  if (kind.describe !== undefined) tx.emit(conversation, { type: "task.ended", id: task.id, kind: task.kind, status: task.status })
+  if (kind.describe !== undefined) {
+    tx.emit(conversation, { type: "task.ended", id: task.id, kind: task.kind, status: task.status })
+  }
 }
 
 const runPhases = (
@@ -203,7 +222,10 @@ const makeRuntime = (
     line.commit((tx) => {
       const task = tx.task(taskID)
       if (token.revoked || task === undefined || (task.abort !== null && !aborting)) {
-        throw new HarnessError({ code: "stale_invocation", message: `The invocation of task ${taskID} has ended; what it writes now is refused.` })
+        throw new HarnessError({
+          code: "stale_invocation",
+          message: `The invocation of task ${taskID} has ended; what it writes now is refused.`
+        })
       }
       return build(tx)
     })

@@ -8,11 +8,18 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Queue from "effect/Queue"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type { ConversationRecord, EntryRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
-import { type ExtensionTransaction, HarnessError, type HarnessReport, type Registration, type TaskKind, type Watch } from "./api.ts"
+import {
+  type ExtensionTransaction,
+  HarnessError,
+  type HarnessReport,
+  type Registration,
+  type TaskKind,
+  type Watch
+} from "./api.ts"
 import { type Authority, extensionTransaction } from "./extension-transaction.ts"
 import { type Extensions, makeExtensions } from "./extensions.ts"
 import type { RunnableKind } from "./kind.ts"
@@ -63,7 +70,11 @@ export interface Session {
   readonly registerKind: <I>(kind: TaskKind<I>) => Effect.Effect<Registration, HarnessError, Scope.Scope>
   /** Whether a kind that is registered now has a setting of this name. */
   readonly isKindSetting: (key: string) => boolean
-  readonly transaction: (tx: Transaction, state: ConversationState, options: { readonly mayCreate: boolean }) => ExtensionTransaction
+  readonly transaction: (
+    tx: Transaction,
+    state: ConversationState,
+    options: { readonly mayCreate: boolean }
+  ) => ExtensionTransaction
   /** Ends live tasks whose kind nobody has registered; done once, before anything runs. */
   readonly orphan: Effect.Effect<void, HarnessError>
 }
@@ -147,25 +158,32 @@ export const openSession = Effect.fn("Harness.open")(function*(
     if (known !== undefined) return known
     const record = yield* Effect.mapError(storage.conversation(id), storageFault)
     if (record === null) {
-      return yield* new HarnessError({ code: "not_found", message: `The session ${options.sessionID} has no conversation "${id}".` })
+      return yield* new HarnessError({
+        code: "not_found",
+        message: `The session ${options.sessionID} has no conversation "${id}".`
+      })
     }
     return yield* enter(record)
   })
 
-  const enter = Effect.fnUntraced(function*(record: ConversationRecord): Effect.fn.Return<ConversationState, HarnessError> {
-    const loaded = yield* Effect.mapError(loadConversation(storage, record, options.defaults), storageFault)
-    state.conversations.set(record.id, loaded)
-    return loaded
-  })
+  const enter = Effect.fnUntraced(
+    function*(record: ConversationRecord): Effect.fn.Return<ConversationState, HarnessError> {
+      const loaded = yield* Effect.mapError(loadConversation(storage, record, options.defaults), storageFault)
+      state.conversations.set(record.id, loaded)
+      return loaded
+    }
+  )
 
   const readTranscript = (target: ConversationState): Effect.Effect<Array<EntryRecord>, HarnessError> =>
     Effect.suspend(() =>
       target.transcript !== null
         ? Effect.succeed(target.transcript)
-        : Effect.map(Effect.mapError(loadTranscript(storage, target.record), storageFault), (read) => target.transcript = [...read])
+        : Effect.map(Effect.mapError(loadTranscript(storage, target.record), storageFault), (read) =>
+          target.transcript = [...read])
     )
 
-  const transcript = (target: ConversationState): Effect.Effect<ReadonlyArray<EntryRecord>, HarnessError> => line.exclusive(readTranscript(target))
+  const transcript = (target: ConversationState): Effect.Effect<ReadonlyArray<EntryRecord>, HarnessError> =>
+    line.exclusive(readTranscript(target))
 
   const materialized = (target: ConversationState): Effect.Effect<Materialized, HarnessError> =>
     line.exclusive(Effect.map(readTranscript(target), () => {
@@ -194,7 +212,9 @@ export const openSession = Effect.fn("Harness.open")(function*(
       if (!state.inputs.has(id)) {
         return Effect.flatMap(Effect.mapError(storage.input(id), storageFault), (record) =>
           record === null
-            ? Effect.fail(new HarnessError({ code: "not_found", message: `The session ${options.sessionID} has no input "${id}".` }))
+            ? Effect.fail(
+              new HarnessError({ code: "not_found", message: `The session ${options.sessionID} has no input "${id}".` })
+            )
             : Effect.succeed(record))
       }
       const known = ends.get(id)
@@ -208,16 +228,22 @@ export const openSession = Effect.fn("Harness.open")(function*(
       if (condition()) return Effect.void
       const waiter = { condition, done: Deferred.makeUnsafe<void, HarnessError>() }
       waiting.add(waiter)
-      return Effect.ensuring(Deferred.await(waiter.done), Effect.sync(() => {
-        waiting.delete(waiter)
-      }))
+      return Effect.ensuring(
+        Deferred.await(waiter.done),
+        Effect.sync(() => {
+          waiting.delete(waiter)
+        })
+      )
     }))
 
   // Finalizers run last registered first: invocations end, then the line closes, then waiters are told.
   yield* Effect.addFinalizer(() =>
-    Effect.andThen(line.close, Effect.sync(() => {
-      stopWaiters(new HarnessError({ code: "closed", message: "This session was closed." }))
-    }))
+    Effect.andThen(
+      line.close,
+      Effect.sync(() => {
+        stopWaiters(new HarnessError({ code: "closed", message: "This session was closed." }))
+      })
+    )
   )
   const run = yield* FiberSet.makeRuntime<never, unknown, never>()
   const extensions = makeExtensions(() => line, conversation)
@@ -227,28 +253,46 @@ export const openSession = Effect.fn("Harness.open")(function*(
     ...extensions.authority,
     assertKind: (kind) => {
       if (registered.get(kind.name) !== kind) {
-        throw new HarnessError({ code: "stale_definition", message: `The task kind "${kind.name}" is not registered, or was registered again; use the object that is registered now.` })
+        throw new HarnessError({
+          code: "stale_definition",
+          message:
+            `The task kind "${kind.name}" is not registered, or was registered again; use the object that is registered now.`
+        })
       }
     }
   }
 
-  const transaction: Session["transaction"] = (tx, target, mayCreate) => extensionTransaction(tx, target, storage, authority, mayCreate)
+  const transaction: Session["transaction"] = (tx, target, mayCreate) =>
+    extensionTransaction(tx, target, storage, authority, mayCreate)
 
   const registerKind = <I>(kind: TaskKind<I>): Effect.Effect<Registration, HarnessError, Scope.Scope> =>
     Effect.suspend(() => {
       if (!isCustomKind(kind)) {
-        return Effect.fail(new HarnessError({ code: "invalid", message: `The task kind "${kind.name}" was not made by TaskKind.make.` }))
+        return Effect.fail(
+          new HarnessError({ code: "invalid", message: `The task kind "${kind.name}" was not made by TaskKind.make.` })
+        )
       }
       if (kinds.has(kind.name)) {
-        return Effect.fail(new HarnessError({ code: "duplicate", message: `The task kind "${kind.name}" is registered already.` }))
+        return Effect.fail(
+          new HarnessError({ code: "duplicate", message: `The task kind "${kind.name}" is registered already.` })
+        )
       }
       for (const key of kind.configKeys) {
         const owner = configKeys.get(key)
         if (owner !== undefined) {
-          return Effect.fail(new HarnessError({ code: "duplicate", message: `The setting "${key}" of the task kind "${kind.name}" is the kind "${owner}"'s already; name it otherwise.` }))
+          return Effect.fail(
+            new HarnessError({
+              code: "duplicate",
+              message:
+                `The setting "${key}" of the task kind "${kind.name}" is the kind "${owner}"'s already; name it otherwise.`
+            })
+          )
         }
       }
-      const runnable = kind.runnable({ sessionID: options.sessionID, transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate) })
+      const runnable = kind.runnable({
+        sessionID: options.sessionID,
+        transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate)
+      })
       const unregister = Effect.sync(() => {
         if (kinds.get(kind.name) !== runnable) return
         kinds.delete(kind.name)

@@ -47,7 +47,10 @@ export type TaskStep<C, S, R, F> =
   | { readonly done: (tx: TaskTransaction<C, S>) => TaskDone<R, F> }
   | "retry"
 
-export type TaskDone<R, F> = { readonly status: "completed"; readonly result: R } | { readonly status: "failed"; readonly failure: F }
+export type TaskDone<R, F> = { readonly status: "completed"; readonly result: R } | {
+  readonly status: "failed"
+  readonly failure: F
+}
 
 export interface TaskKindOptions<I, C extends { readonly phase: string }, S, R, F> {
   readonly input: Schema.Codec<I, unknown>
@@ -59,7 +62,10 @@ export interface TaskKindOptions<I, C extends { readonly phase: string }, S, R, 
   /** Settings of the kind that travel with a conversation and its forks, with their defaults. Keys are unique among kinds. */
   readonly config?: JsonObject
   /** Runs a task that was never started. */
-  readonly initial: (task: Task<I, C, S>, api: TaskApi<C, S>) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }>
+  readonly initial: (
+    task: Task<I, C, S>,
+    api: TaskApi<C, S>
+  ) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }>
   /** One for each phase of the checkpoint. A phase written before its effect is entered only after a crash. */
   readonly phases: {
     readonly [P in C["phase"]]: (
@@ -79,7 +85,12 @@ export type MakeTransaction = (tx: Transaction, options: { readonly mayCreate: b
 /** The token with what runs it. */
 export interface CustomTaskKind<I> extends TaskKindToken<I> {
   readonly configKeys: ReadonlyArray<string>
-  readonly runnable: (session: { readonly sessionID: string; readonly transaction: (conversation: TaskRuntime["conversation"]) => MakeTransaction }) => RunnableKind
+  readonly runnable: (
+    session: {
+      readonly sessionID: string
+      readonly transaction: (conversation: TaskRuntime["conversation"]) => MakeTransaction
+    }
+  ) => RunnableKind
 }
 
 export const isCustomKind = <I>(kind: TaskKindToken<I>): kind is CustomTaskKind<I> => "runnable" in kind
@@ -87,7 +98,10 @@ export const isCustomKind = <I>(kind: TaskKindToken<I>): kind is CustomTaskKind<
 export type TaskKind<I = never> = TaskKindToken<I>
 
 export const TaskKind = {
-  make: <I, C extends { readonly phase: string }, S, R, F>(name: string, options: TaskKindOptions<I, C, S, R, F>): CustomTaskKind<I> => ({
+  make: <I, C extends { readonly phase: string }, S, R, F>(
+    name: string,
+    options: TaskKindOptions<I, C, S, R, F>
+  ): CustomTaskKind<I> => ({
     name,
     input: options.input,
     configKeys: Object.keys(options.config ?? {}),
@@ -98,7 +112,10 @@ export const TaskKind = {
 const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
   name: string,
   options: TaskKindOptions<I, C, S, R, F>,
-  session: { readonly sessionID: string; readonly transaction: (conversation: TaskRuntime["conversation"]) => MakeTransaction }
+  session: {
+    readonly sessionID: string
+    readonly transaction: (conversation: TaskRuntime["conversation"]) => MakeTransaction
+  }
 ): RunnableKind => {
   const codecs = {
     input: Schema.toCodecJson(options.input),
@@ -119,7 +136,12 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
 
   const slotOf = (runtime: TaskRuntime, id: string): unknown => runtime.conversation.sticky.slots[id]?.data
 
-  const taskTransaction = (tx: Transaction, runtime: TaskRuntime, id: string, mayCreate: boolean): TaskTransaction<C, S> => {
+  const taskTransaction = (
+    tx: Transaction,
+    runtime: TaskRuntime,
+    id: string,
+    mayCreate: boolean
+  ): TaskTransaction<C, S> => {
     const base = session.transaction(runtime.conversation)(tx, { mayCreate })
     const slots = tx.sticky(runtime.conversation).slots
     const draft = () => {
@@ -134,7 +156,13 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
       },
       checkpoint: (checkpoint) => {
         const record = tx.task(id)
-        if (record !== undefined) tx.putTask(runtime.conversation, { ...record, status: "running", checkpoint: encode(codecs.checkpoint, checkpoint) })
+        if (record !== undefined) {
+          tx.putTask(runtime.conversation, {
+            ...record,
+            status: "running",
+            checkpoint: encode(codecs.checkpoint, checkpoint)
+          })
+        }
       }
     }
   }
@@ -143,11 +171,18 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
     sessionID: session.sessionID,
     conversationID: runtime.conversation.record.id,
     taskID: id,
-    config: runtime.commit(() => ({ ...options.config, ...pick(runtime.conversation.rewindable.kinds ?? {}, Object.keys(options.config ?? {})) })),
+    config: runtime.commit(() => ({
+      ...options.config,
+      ...pick(runtime.conversation.rewindable.kinds ?? {}, Object.keys(options.config ?? {}))
+    })),
     commit: (build) => runtime.commit((tx) => build(taskTransaction(tx, runtime, id, mayCreate)))
   })
 
-  const answer = (step: TaskStep<C, S, R, F>, record: TaskRecord, runtime: TaskRuntime): Effect.Effect<PhaseResult, HarnessError> => {
+  const answer = (
+    step: TaskStep<C, S, R, F>,
+    record: TaskRecord,
+    runtime: TaskRuntime
+  ): Effect.Effect<PhaseResult, HarnessError> => {
     if (step === "retry") return Effect.map(currentRecord(runtime, record), (again) => ({ again }))
     if ("done" in step) {
       return Effect.succeed({
@@ -185,10 +220,20 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
 
   /** The table is exhaustive over the checkpoint's phases; which entry takes which checkpoint is erased here. */
   const enterPhase = (task: Task<I, C, S>, checkpoint: C, api: TaskApi<C, S>) => {
-    const phases = options.phases as { readonly [phase: string]: (task: unknown, api: TaskApi<C, S>) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }> }
+    const phases = options.phases as {
+      readonly [phase: string]: (
+        task: unknown,
+        api: TaskApi<C, S>
+      ) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }>
+    }
     const phase = Object.hasOwn(phases, checkpoint.phase) ? phases[checkpoint.phase] : undefined
     return phase === undefined
-      ? Effect.fail(new HarnessError({ code: "invalid", message: `The task ${task.id} stopped in the phase "${checkpoint.phase}", which ${name} does not have.` }))
+      ? Effect.fail(
+        new HarnessError({
+          code: "invalid",
+          message: `The task ${task.id} stopped in the phase "${checkpoint.phase}", which ${name} does not have.`
+        })
+      )
       : phase(task, api)
   }
 

@@ -217,7 +217,9 @@ export class Transaction {
       tasks: [...this.#tasks.values()],
       inputs: [...this.#inputs.values()],
       documents,
-      events: changes.flatMap((change) => change.events.map((event) => ({ conversation: change.conversation.record.id, ...event }))),
+      events: changes.flatMap((change) =>
+        change.events.map((event) => ({ conversation: change.conversation.record.id, ...event }))
+      ),
       nextID: this.#state.nextID,
       at: this.#at
     }
@@ -238,7 +240,10 @@ export class Transaction {
 
   #assertOpen(): void {
     if (this.#closed) {
-      throw new HarnessError({ code: "draft_revoked", message: "A transaction was used after its commit had ended; begin another commit." })
+      throw new HarnessError({
+        code: "draft_revoked",
+        message: "A transaction was used after its commit had ended; begin another commit."
+      })
     }
   }
 
@@ -257,7 +262,9 @@ export class Transaction {
   }
 }
 
-const flush = <T>(tracked: Tracked<T> | null): { readonly value: T; readonly operations: ReadonlyArray<Operation> } | null => {
+const flush = <T>(
+  tracked: Tracked<T> | null
+): { readonly value: T; readonly operations: ReadonlyArray<Operation> } | null => {
   if (tracked === null) return null
   const flushed = tracked.flush()
   tracked.revoke()

@@ -167,7 +167,10 @@ export const provideConversation = (
         Effect.catch(() =>
           Effect.succeed(false)
         ),
-        Effect.repeat({ while: (again) => again }),
+        Effect.repeat({
+          while: (again) =>
+            again
+        }),
         Effect.ensuring(Deferred.succeed(provided, undefined))
       )
     )

@@ -124,7 +124,10 @@ export const makeServiceBinding = (directory: Pick<ServiceDirectoryShape, "catal
     ],
     dependents: holders,
     /** Services change hands, then `more` happens, then who asked for one gets it: no order among the added ones matters. */
-    apply: ({ added, removed }: Pick<BindChange<SessionRegistration>, "added" | "removed">, more: Effect.Effect<void>) => {
+    apply: (
+      { added, removed }: Pick<BindChange<SessionRegistration>, "added" | "removed">,
+      more: Effect.Effect<void>
+    ) => {
       const leaving = new Set(removed.map(({ plugin }) => plugin))
       return directory.handOver(
         ({ owner }) => leaving.has(owner),

@@ -71,12 +71,15 @@ export const upstreamOf = (
 
 /** For methods of a facet that pass a call on: a coordinator that cannot be reached is `unavailable` to one's own callers. */
 export const viaUpstream = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E | ServiceError> =>
-  Effect.catch(call, (error): Effect.Effect<never, E | ServiceError> =>
-    error instanceof ServiceError && error.code === "disconnected"
-      ? Effect.fail(
-        new ServiceError({
-          code: "unavailable",
-          message: "The coordinator cannot be reached at the moment; try again when it is back."
-        })
-      )
-      : Effect.fail(error))
+  Effect.catch(
+    call,
+    (error): Effect.Effect<never, E | ServiceError> =>
+      error instanceof ServiceError && error.code === "disconnected"
+        ? Effect.fail(
+          new ServiceError({
+            code: "unavailable",
+            message: "The coordinator cannot be reached at the moment; try again when it is back."
+          })
+        )
+        : Effect.fail(error)
+  )

@@ -288,8 +288,10 @@ const make = (options: SessionRuntimeOptions) =>
         })
         // A storage that failed may have room again by the next demand, which opens the session anew.
         const closeWhenFaulted = (live: Live) =>
-          Effect.flatMap(live.harness.faulted, () =>
-            Effect.suspend(() => reopenable.now() === live ? reopenable.close(() => Effect.void) : Effect.void))
+          Effect.flatMap(
+            live.harness.faulted,
+            () => Effect.suspend(() => reopenable.now() === live ? reopenable.close(() => Effect.void) : Effect.void)
+          )
         const useOpen = reopenable.useOr((error) => asClosed(sessionID, error))
         const inLive = <A, E, R>(use: (live: Live) => Effect.Effect<A, E, R>): Effect.Effect<A, E | HarnessError, R> =>
           Effect.suspend(() => {

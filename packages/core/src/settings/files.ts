@@ -84,7 +84,10 @@ export const readRegularFile = (
           catch: () => ({ reason: "it is not UTF-8 text" })
         })
       }),
-    (handle) => handle === null || handle === "outside" ? Effect.void : Effect.promise(() => handle.close().catch(() => undefined))
+    (handle) =>
+      handle === null || handle === "outside"
+        ? Effect.void
+        : Effect.promise(() => handle.close().catch(() => undefined))
   )
 
 /** Replaces a file as a whole, readable by this user only: after a crash it has its old or its new content, never half. */

@@ -5,8 +5,8 @@
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
 import type { JsonValue } from "../json/index.ts"
-import type { Migration, StoredSort } from "./database.ts"
 import { privateFolder } from "../location/index.ts"
+import type { Migration, StoredSort } from "./database.ts"
 import {
   damagedError,
   groupText,

@@ -5,7 +5,15 @@
  * began.
  */
 import type { JsonObject, JsonValue } from "../json/index.ts"
-import { type AssistantMessage, type DeferredPart, type MalformedCall, malformedCall, type ModelPart, type ProviderOptions, type ToolCallPart } from "../model/index.ts"
+import {
+  type AssistantMessage,
+  type DeferredPart,
+  type MalformedCall,
+  malformedCall,
+  type ModelPart,
+  type ProviderOptions,
+  type ToolCallPart
+} from "../model/index.ts"
 
 export interface AnswerCall {
   readonly id: string
@@ -123,7 +131,11 @@ export class Answer {
       if (!part.shown) {
         part.shown = true
         const text = part.chunks.join("")
-        parts.push(part.type === "tool-call" ? { type: part.type, id: part.key, name: part.name, text } : { type: part.type, text })
+        parts.push(
+          part.type === "tool-call"
+            ? { type: part.type, id: part.key, name: part.name, text }
+            : { type: part.type, text }
+        )
       } else if (part.pending !== "") {
         appended.push({ index, text: part.pending })
       }
@@ -146,7 +158,13 @@ export class Answer {
       const options = part.options === null ? {} : { options: part.options }
       if (part.type === "tool-call") {
         if (part.call === null) continue
-        const call: ToolCallPart = { type: "tool-call", id: part.call.id, name: part.call.name, params: part.call.params, ...options }
+        const call: ToolCallPart = {
+          type: "tool-call",
+          id: part.call.id,
+          name: part.call.name,
+          params: part.call.params,
+          ...options
+        }
         content.push(call)
       } else if (text !== "" || part.options !== null && part.type === "reasoning") {
         content.push({ type: part.type, text, ...options })
@@ -157,7 +175,16 @@ export class Answer {
 
   #begin(type: LivePart["type"], id: string, name: string, metadata: unknown): void {
     this.#open.set(`${type} ${id}`, this.#parts.length)
-    this.#parts.push({ type, key: id, name, chunks: [], options: providerOptions(metadata), call: null, pending: "", shown: false })
+    this.#parts.push({
+      type,
+      key: id,
+      name,
+      chunks: [],
+      options: providerOptions(metadata),
+      call: null,
+      pending: "",
+      shown: false
+    })
     this.pending += 1
   }
 
@@ -203,7 +230,9 @@ const providerOptions = (metadata: unknown): ProviderOptions | null => {
   if (typeof metadata !== "object" || metadata === null) return null
   const options: { [provider: string]: JsonObject } = {}
   for (const [provider, value] of Object.entries(metadata)) {
-    if (provider !== "bezel" && typeof value === "object" && value !== null) options[provider] = JSON.parse(JSON.stringify(value))
+    if (provider !== "bezel" && typeof value === "object" && value !== null) {
+      options[provider] = JSON.parse(JSON.stringify(value))
+    }
   }
   return Object.keys(options).length === 0 ? null : options
 }

@@ -39,7 +39,15 @@ export const closeAnswer = (closing: ClosingAnswer): TaskEnd => {
       finish: answer.finish,
       usage: { ...answer.usage },
       cost,
-      ...(broken.length === 0 ? {} : { malformed: broken.map((call) => ({ callID: call.id, error: call.malformed?.error ?? "", text: call.malformed?.text ?? "" })) })
+      ...(broken.length === 0
+        ? {}
+        : {
+          malformed: broken.map((call) => ({
+            callID: call.id,
+            error: call.malformed?.error ?? "",
+            text: call.malformed?.text ?? ""
+          }))
+        })
     },
     // An answer without content is left out of later requests: providers refuse empty messages.
     model: message.content.length === 0 ? null : [message]
@@ -50,7 +58,14 @@ export const closeAnswer = (closing: ClosingAnswer): TaskEnd => {
     sticky.turn.message = null
     sticky.turn.generation = null
   }
-  tx.emit(state, { type: "generation.completed", task: task.id, entry: entry.id, finish: answer.finish, usage: { ...answer.usage }, cost })
+  tx.emit(state, {
+    type: "generation.completed",
+    task: task.id,
+    entry: entry.id,
+    finish: answer.finish,
+    usage: { ...answer.usage },
+    cost
+  })
   if (calls.length > 0) {
     createCalls(closing, calls, broken.length > 0 ? closing.input.malformed + 1 : 0)
   } else {

@@ -10,7 +10,18 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { byPhase, type ConversationState, deriveContext, HarnessError, type Phase, type PhaseResult, type RunnableKind, type Session, type TaskRuntime, type Transaction } from "../harness/index.ts"
+import type { HarnessError } from "../harness/index.ts"
+import {
+  byPhase,
+  type ConversationState,
+  deriveContext,
+  type Phase,
+  type PhaseResult,
+  type RunnableKind,
+  type Session,
+  type TaskRuntime,
+  type Transaction
+} from "../harness/index.ts"
 import { type Message, ModelError, type ModelRequest } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import { Answer } from "./answer.ts"
@@ -32,10 +43,19 @@ const CollapseInput = Schema.Struct({
 const decodeInput = Schema.decodeUnknownSync(CollapseInput)
 
 /** Asks for a collapse, unless one is live; gives the task that does it. */
-export const createCollapse = (tx: Transaction, session: Session, state: ConversationState, reason: CollapseReason, instructions: string | null): string => {
+export const createCollapse = (
+  tx: Transaction,
+  session: Session,
+  state: ConversationState,
+  reason: CollapseReason,
+  instructions: string | null
+): string => {
   const live = liveCollapse(session, state)
   if (live !== null) return live
-  const task = tx.createTask(state, { kind: taskKinds.collapse, input: { reason, instructions, head: newestHead(state) } })
+  const task = tx.createTask(state, {
+    kind: taskKinds.collapse,
+    input: { reason, instructions, head: newestHead(state) }
+  })
   tx.sticky(state).compaction = { task: task.id, reason, status: "running", retryAt: null }
   tx.emit(state, { type: "compaction.started", task: task.id, reason })
   return task.id
@@ -51,7 +71,8 @@ const liveCollapse = (session: Session, state: ConversationState): string | null
   return null
 }
 
-const newestHead = (state: ConversationState): string | null => state.transcript?.find((entry) => entry.head !== null)?.id ?? null
+const newestHead = (state: ConversationState): string | null =>
+  state.transcript?.find((entry) => entry.head !== null)?.id ?? null
 
 export const collapseKind = (session: Session, options: TurnOptions): RunnableKind => {
   const retry = options.retry ?? defaultRetry
@@ -75,7 +96,11 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
         : landed(state, input.head, cut, answered, input.reason)
     })
 
-  const summarize = (state: ConversationState, cut: Cut, instructions: string | null): Effect.Effect<string | ModelError, HarnessError> =>
+  const summarize = (
+    state: ConversationState,
+    cut: Cut,
+    instructions: string | null
+  ): Effect.Effect<string | ModelError, HarnessError> =>
     Effect.gen(function*() {
       const { agent: name, model: own } = state.rewindable.config
       const agent = yield* options.agent?.(name) ?? Effect.succeed(anyAgent)
@@ -97,15 +122,31 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
       return answer.message().content.map((part) => part.type === "text" ? part.text : "").join("")
     }).pipe(Effect.catch((error: ModelError) => Effect.succeed(error)))
 
-  const failedAttempt = (task: TaskRecord, runtime: TaskRuntime, attempt: number, error: ModelError): Effect.Effect<PhaseResult, HarnessError> =>
+  const failedAttempt = (
+    task: TaskRecord,
+    runtime: TaskRuntime,
+    attempt: number,
+    error: ModelError
+  ): Effect.Effect<PhaseResult, HarnessError> =>
     Effect.gen(function*() {
       const state = runtime.conversation
       if (!error.retryable || attempt >= retry.attempts) return failed(state, error.message)
       const wait = Math.max(0, Math.min(retry.longestWait, error.retryAfterMs ?? retry.firstWait * 2 ** (attempt - 1)))
       const retryAt = (yield* Clock.currentTimeMillis) + wait
       yield* runtime.checkpoint({ phase: "retrying", attempt: attempt + 1, until: retryAt }, (tx) => {
-        tx.sticky(state).compaction = { task: task.id, reason: decodeInput(task.input).reason, status: "retrying", retryAt }
-        tx.emit(state, { type: "compaction.retrying", task: task.id, attempt: attempt + 1, retryAt, error: { kind: error.kind, message: error.message } })
+        tx.sticky(state).compaction = {
+          task: task.id,
+          reason: decodeInput(task.input).reason,
+          status: "retrying",
+          retryAt
+        }
+        tx.emit(state, {
+          type: "compaction.retrying",
+          task: task.id,
+          attempt: attempt + 1,
+          retryAt,
+          error: { kind: error.kind, message: error.message }
+        })
       })
       yield* Effect.sleep(wait)
       return yield* run(task, runtime, attempt + 1)
@@ -118,7 +159,12 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
       if (handler === undefined) continue
       const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
       const messages = deriveContext(cut.older)
-      const limited = withLimit(Effect.suspend(() => handler({ messages }, api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+      const limited = withLimit(
+        Effect.suspend(() => handler({ messages }, api)),
+        options.hookLimit ?? defaultHookLimit,
+        hook.namespace,
+        () => false
+      )
       const answer = yield* skipFailure(limited, "beforeCollapse", hook.namespace, conversationID, session.report)
       if (answer?.cancel !== undefined || answer?.summary !== undefined) return answer
     }
@@ -154,11 +200,25 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
   }
 }
 
-const broken = new ModelError({ kind: "truncated", message: "The model's summary broke off before it was finished.", retryable: true, retryAfterMs: null })
-const interrupted = new ModelError({ kind: "transport", message: "Bezel was stopped while the model was summarizing.", retryable: true, retryAfterMs: 0 })
+const broken = new ModelError({
+  kind: "truncated",
+  message: "The model's summary broke off before it was finished.",
+  retryable: true,
+  retryAfterMs: null
+})
+const interrupted = new ModelError({
+  kind: "transport",
+  message: "Bezel was stopped while the model was summarizing.",
+  retryable: true,
+  retryAfterMs: 0
+})
 
 /** What must be said is cut smaller when nothing else helps: a manual or overflow collapse would rather keep less than fail. */
-const chooseCut = (transcript: Parameters<typeof findCut>[0], keepRecent: number, reason: CollapseReason): Cut | null => {
+const chooseCut = (
+  transcript: Parameters<typeof findCut>[0],
+  keepRecent: number,
+  reason: CollapseReason
+): Cut | null => {
   const tries = reason === "threshold" ? [keepRecent] : [keepRecent, Math.floor(keepRecent / 4), 0]
   for (const keep of tries) {
     const cut = findCut(transcript, keep)
@@ -175,15 +235,32 @@ const failed = (state: ConversationState, message: string): PhaseResult => ({
   }
 })
 
-const landed = (state: ConversationState, head: string | null, cut: Cut, summary: string, reason: CollapseReason): PhaseResult => ({
+const landed = (
+  state: ConversationState,
+  head: string | null,
+  cut: Cut,
+  summary: string,
+  reason: CollapseReason
+): PhaseResult => ({
   done: (tx) => {
     clear(tx, state)
     if (newestHead(state) !== head) {
-      tx.emit(state, { type: "compaction.failed", message: "The conversation was cut elsewhere meanwhile; this summary was dropped." })
+      tx.emit(state, {
+        type: "compaction.failed",
+        message: "The conversation was cut elsewhere meanwhile; this summary was dropped."
+      })
       return { status: "failed", failure: { message: "stale" } }
     }
-    const message: Message = { role: "user", content: [{ type: "text", text: `${summaryPreface}\n\n${summary.trim()}` }] }
-    const entry = tx.appendEntry(state, { kind: entryKinds.summary, data: { reason }, head: { after: cut.after }, model: [message] })
+    const message: Message = {
+      role: "user",
+      content: [{ type: "text", text: `${summaryPreface}\n\n${summary.trim()}` }]
+    }
+    const entry = tx.appendEntry(state, {
+      kind: entryKinds.summary,
+      data: { reason },
+      head: { after: cut.after },
+      model: [message]
+    })
     const kept = (state.transcript ?? []).filter((candidate) => !cut.older.includes(candidate))
     const tokens = messagesTokens([message, ...deriveContext(kept)])
     tx.sticky(state).usage.context = tokens
@@ -201,7 +278,9 @@ const checkpointAttempt = (task: TaskRecord): number => checkpointField(task, "a
 const checkpointUntil = (task: TaskRecord): number => checkpointField(task, "until", 0)
 
 const checkpointField = (task: TaskRecord, name: string, otherwise: number): number => {
-  const value: unknown = task.checkpoint !== null && typeof task.checkpoint === "object" ? Reflect.get(task.checkpoint, name) : null
+  const value: unknown = task.checkpoint !== null && typeof task.checkpoint === "object"
+    ? Reflect.get(task.checkpoint, name)
+    : null
   return typeof value === "number" ? value : otherwise
 }
 
@@ -224,8 +303,12 @@ const summaryRequest = (cut: Cut, instructions: string | null, room: number): st
     length += lines[from]?.length ?? 0
   }
   const left = from === 0 ? "" : `[${from} older messages did not fit and are left out]\n\n`
-  const wish = instructions === null || instructions.trim() === "" ? "" : `\n\nThe user asks of this summary: ${instructions.trim()}`
-  return `Summarize this conversation.\n\n<conversation>\n${left}${lines.slice(from).join("\n\n")}\n</conversation>${wish}`
+  const wish = instructions === null || instructions.trim() === ""
+    ? ""
+    : `\n\nThe user asks of this summary: ${instructions.trim()}`
+  return `Summarize this conversation.\n\n<conversation>\n${left}${
+    lines.slice(from).join("\n\n")
+  }\n</conversation>${wish}`
 }
 
 /** Characters of one tool result that a summary gets to see. */
@@ -245,7 +328,9 @@ const describe = (message: Message): string => {
         return `Agent called ${part.name}: ${JSON.stringify(part.params).slice(0, resultCharacters)}`
       case "tool-result": {
         const text = typeof part.result === "string" ? part.result : JSON.stringify(part.result)
-        return `Result of ${part.name}${part.isFailure ? " (failed)" : ""}: ${text.length > resultCharacters ? `${text.slice(0, resultCharacters)} […]` : text}`
+        return `Result of ${part.name}${part.isFailure ? " (failed)" : ""}: ${
+          text.length > resultCharacters ? `${text.slice(0, resultCharacters)} […]` : text
+        }`
       }
     }
   }).filter((line) => line !== "").join("\n")

@@ -4,9 +4,9 @@
 import * as Effect from "effect/Effect"
 import {
   answerText,
+  contextOf,
   type Conversation,
   type ConversationState,
-  contextOf,
   type ExtensionTransaction,
   HarnessError,
   type InputHandle,
@@ -16,10 +16,10 @@ import {
   type Transaction
 } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
-import type { TaskOutcome, TaskRef } from "../tool/index.ts"
 import type { InputRecord, StorageError, TaskRecord } from "../storage/index.ts"
-import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
+import type { TaskOutcome, TaskRef } from "../tool/index.ts"
 import { createCollapse, isManualCollapse } from "./collapse.ts"
+import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
 import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
 
 const storageFault = (error: StorageError): HarnessError =>
@@ -90,38 +90,53 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     line.commit((tx) => session.transaction(tx, state, { mayCreate: true }).write(kind, entry))
   )
 
-  const waitForTask = Effect.fn("Conversation.waitForTask")(function*(ref: TaskRef): Effect.fn.Return<TaskOutcome, HarnessError> {
-    yield* session.until(() => !line.state.tasks.has(ref.id))
-    const record = yield* Effect.mapError(storage.task(ref.id), storageFault)
-    if (record === null || record.status === "pending" || record.status === "running") {
-      return yield* new HarnessError({ code: "not_found", message: `This session has no task "${ref.id}".` })
-    }
-    return { status: record.status, result: record.result, failure: record.failure }
-  })
-
-  const abortTask = Effect.fn("Conversation.abortTask")(function*(ref: TaskRef): Effect.fn.Return<TaskOutcome, HarnessError> {
-    yield* line.commit((tx) => {
-      const task = tx.task(ref.id)
-      if (task === undefined || task.abort !== null) return
-      if (isTurnTask(task.kind)) {
-        throw new HarnessError({ code: "not_permitted", message: "Tasks of a turn end with their turn; abort the conversation instead." })
+  const waitForTask = Effect.fn("Conversation.waitForTask")(
+    function*(ref: TaskRef): Effect.fn.Return<TaskOutcome, HarnessError> {
+      yield* session.until(() => !line.state.tasks.has(ref.id))
+      const record = yield* Effect.mapError(storage.task(ref.id), storageFault)
+      if (record === null || record.status === "pending" || record.status === "running") {
+        return yield* new HarnessError({ code: "not_found", message: `This session has no task "${ref.id}".` })
       }
-      session.scheduler.revoke(ref.id)
-      tx.putTask(state, { ...task, abort: { reason: "aborted" } })
-    })
-    return yield* waitForTask(ref)
-  })
+      return { status: record.status, result: record.result, failure: record.failure }
+    }
+  )
+
+  const abortTask = Effect.fn("Conversation.abortTask")(
+    function*(ref: TaskRef): Effect.fn.Return<TaskOutcome, HarnessError> {
+      yield* line.commit((tx) => {
+        const task = tx.task(ref.id)
+        if (task === undefined || task.abort !== null) return
+        if (isTurnTask(task.kind)) {
+          throw new HarnessError({
+            code: "not_permitted",
+            message: "Tasks of a turn end with their turn; abort the conversation instead."
+          })
+        }
+        session.scheduler.revoke(ref.id)
+        tx.putTask(state, { ...task, abort: { reason: "aborted" } })
+      })
+      return yield* waitForTask(ref)
+    }
+  )
 
   const fork = Effect.fn("Conversation.fork")(function*(at: string): Effect.fn.Return<Conversation, HarnessError> {
     const sequence = yield* Effect.mapError(storage.sequenceOf(at), storageFault)
     const transcript = yield* session.transcript(state)
     if (sequence === null || !transcript.some((entry) => entry.id === at)) {
-      return yield* new HarnessError({ code: "not_found", message: `This conversation has no entry "${at}" to fork at.` })
+      return yield* new HarnessError({
+        code: "not_found",
+        message: `This conversation has no entry "${at}" to fork at.`
+      })
     }
     const inherited = yield* Effect.mapError(storage.documentAt(`rewindable:${id}`, sequence), storageFault)
     // One commit: a fork without the settings of where it began must not exist, whatever dies.
     const forked = yield* line.commit((tx) => {
-      const created = session.create(tx, { id: tx.id("c"), parent: { conversation: id, at }, owner: null, createdAt: tx.now })
+      const created = session.create(tx, {
+        id: tx.id("c"),
+        parent: { conversation: id, at },
+        owner: null,
+        createdAt: tx.now
+      })
       if (inherited !== null) Object.assign(tx.rewindable(created), inherited)
       return created
     })
@@ -132,7 +147,10 @@ export const makeConversation = (session: Session, state: ConversationState): Co
   const reset = (handoff?: string): Effect.Effect<void, HarnessError> =>
     line.commit((tx) => {
       if (isBusy(state)) {
-        throw new HarnessError({ code: "busy", message: "A turn is running in this conversation; interrupt it or wait before you start over." })
+        throw new HarnessError({
+          code: "busy",
+          message: "A turn is running in this conversation; interrupt it or wait before you start over."
+        })
       }
       const text = handoff?.trim() ?? ""
       const entry = tx.appendEntry(state, {
@@ -144,11 +162,13 @@ export const makeConversation = (session: Session, state: ConversationState): Co
       tx.emit(state, { type: "head.moved", entry: entry.id })
     })
 
-  const collapse = Effect.fn("Conversation.collapse")(function*(instructions?: string): Effect.fn.Return<TaskRef, HarnessError> {
-    yield* session.transcript(state)
-    const task = yield* line.commit((tx) => createCollapse(tx, session, state, "manual", instructions ?? null))
-    return { id: task, kind: taskKinds.collapse }
-  })
+  const collapse = Effect.fn("Conversation.collapse")(
+    function*(instructions?: string): Effect.fn.Return<TaskRef, HarnessError> {
+      yield* session.transcript(state)
+      const task = yield* line.commit((tx) => createCollapse(tx, session, state, "manual", instructions ?? null))
+      return { id: task, kind: taskKinds.collapse }
+    }
+  )
 
   return {
     id,
@@ -156,12 +176,19 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     collapse,
     send,
     input: (inputID) =>
-      Effect.map(Effect.mapError(storage.input(inputID), storageFault), (record) => record === null ? null : inputHandle(record)),
+      Effect.map(
+        Effect.mapError(storage.input(inputID), storageFault),
+        (record) => record === null ? null : inputHandle(record)
+      ),
     abort,
     configure: (patch) =>
       line.commit((tx) => {
         const { config } = tx.rewindable(state)
-        if (patch.model !== undefined) config.model = patch.model === null ? null : { provider: patch.model.provider, model: patch.model.model }
+        if (patch.model !== undefined) {
+          config.model = patch.model === null
+            ? null
+            : { provider: patch.model.provider, model: patch.model.model }
+        }
         if (patch.agent !== undefined) config.agent = patch.agent
         if (patch.thinking !== undefined) config.thinking = patch.thinking
         if (patch.queue !== undefined) config.queue = patch.queue
@@ -182,16 +209,27 @@ export const makeConversation = (session: Session, state: ConversationState): Co
     finalText: Effect.map(session.transcript(state), (transcript) => {
       for (const entry of transcript.toReversed()) {
         const message = entry.model?.find((candidate) => candidate.role === "assistant")
-        if (message !== undefined && message.content.every((part) => part.type !== "tool-call")) return answerText(message)
+        if (message !== undefined && message.content.every((part) => part.type !== "tool-call")) {
+          return answerText(message)
+        }
       }
       return ""
     })
   }
 }
 
-const setKindConfig = (tx: Transaction, session: Session, state: ConversationState, key: string, value: JsonValue): void => {
+const setKindConfig = (
+  tx: Transaction,
+  session: Session,
+  state: ConversationState,
+  key: string,
+  value: JsonValue
+): void => {
   if (!session.isKindSetting(key)) {
-    throw new HarnessError({ code: "not_permitted", message: `No task kind that is registered now has a setting "${key}".` })
+    throw new HarnessError({
+      code: "not_permitted",
+      message: `No task kind that is registered now has a setting "${key}".`
+    })
   }
   const document = tx.rewindable(state)
   if (document.kinds === undefined) document.kinds = {}

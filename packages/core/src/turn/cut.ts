@@ -33,8 +33,10 @@ const closedBoundaries = (active: ReadonlyArray<EntryRecord>): ReadonlySet<numbe
   const open = new Set<string>()
   active.forEach((entry, index) => {
     for (const message of entry.model ?? []) {
-      if (message.role === "assistant") for (const part of message.content) if (part.type === "tool-call") open.add(part.id)
-      if (message.role === "tool") for (const part of message.content) open.delete(part.id)
+      if (message.role === "assistant") {
+        for (const part of message.content) if (part.type === "tool-call") open.add(part.id)
+      }
+      if (message.role === "tool") { for (const part of message.content) open.delete(part.id) }
     }
     // A question stays with its answer: a cut behind a user message would summarize it away unanswered.
     if (open.size === 0 && !isQuestion(entry)) boundaries.add(index + 1)

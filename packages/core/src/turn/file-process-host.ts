@@ -20,9 +20,9 @@ const script = [
   "echo \"$$ $(cut -d' ' -f22 /proc/$$/stat 2>/dev/null)\" > pid.new && mv pid.new pid",
   "directory=$1; shift",
   "folder=$PWD",
-  "(cd \"$directory\" && exec \"$@\") > output 2>&1 < /dev/null",
+  '(cd "$directory" && exec "$@") > output 2>&1 < /dev/null',
   "code=$?",
-  "cd \"$folder\" && echo $code > exit.new && mv exit.new exit"
+  'cd "$folder" && echo $code > exit.new && mv exit.new exit'
 ].join("\n")
 
 const graceMillis = 2_000
@@ -66,9 +66,13 @@ export const makeFileProcessHost = (folder: string): ProcessHost => {
 
   const start = Effect.fn("ProcessHost.start")(function*(key: string, spec: ProcessSpec) {
     if (spec.command.length === 0) return yield* new ProcessHostError({ message: "A job needs a command." })
-    if (!fs.existsSync(spec.directory)) return yield* new ProcessHostError({ message: `The directory ${spec.directory} of the job does not exist.` })
+    if (!fs.existsSync(spec.directory)) {
+      return yield* new ProcessHostError({ message: `The directory ${spec.directory} of the job does not exist.` })
+    }
     if (!hasStarted(key)) yield* attempt(() => launch(key, spec))
-    for (let tries = 0; tries < 200 && read(key, "pid") === null && read(key, "exit") === null; tries++) yield* Effect.sleep(10)
+    for (let tries = 0; tries < 200 && read(key, "pid") === null && read(key, "exit") === null; tries++) {
+      yield* Effect.sleep(10)
+    }
     return statusOf(key)
   })
 
@@ -92,13 +96,26 @@ export const makeFileProcessHost = (folder: string): ProcessHost => {
 }
 
 const attempt = <A>(run: () => A): Effect.Effect<A, ProcessHostError> =>
-  Effect.try({ try: run, catch: (error) => new ProcessHostError({ message: error instanceof Error ? error.message : String(error) }) })
+  Effect.try({
+    try: run,
+    catch: (error) => new ProcessHostError({ message: error instanceof Error ? error.message : String(error) })
+  })
 
 /** A shell reports a signal as 128 and its number. */
 const exited = (code: number): ProcessStatus =>
-  code > 128 && code < 160 ? { state: "exited", code, signal: signalNames[code - 128] ?? `signal ${code - 128}` } : { state: "exited", code, signal: null }
+  code > 128 && code < 160
+    ? { state: "exited", code, signal: signalNames[code - 128] ?? `signal ${code - 128}` }
+    : { state: "exited", code, signal: null }
 
-const signalNames: { readonly [number: number]: string } = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM" }
+const signalNames: { readonly [number: number]: string } = {
+  1: "SIGHUP",
+  2: "SIGINT",
+  6: "SIGABRT",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  13: "SIGPIPE",
+  15: "SIGTERM"
+}
 
 /** A process id is used again after its process; the start time tells them apart where the system shows it. */
 const isAlive = (pid: number, startTime: string): boolean => {

@@ -12,7 +12,17 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { byPhase, type ConversationState, HarnessError, type Phase, type PhaseResult, type Session, type RunnableKind, type TaskRuntime, type Transaction } from "../harness/index.ts"
+import {
+  byPhase,
+  type ConversationState,
+  HarnessError,
+  type Phase,
+  type PhaseResult,
+  type RunnableKind,
+  type Session,
+  type TaskRuntime,
+  type Transaction
+} from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
 import { type DeferredPart, ModelError, type ModelInfo, type ModelRef, type ModelRequest } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
@@ -28,7 +38,11 @@ import { compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
 import { prepareRequest } from "./request.ts"
 import { streamAnswer } from "./stream.ts"
 
-export const generationKind = (session: Session, options: TurnOptions, materializations: Materializations): RunnableKind => {
+export const generationKind = (
+  session: Session,
+  options: TurnOptions,
+  materializations: Materializations
+): RunnableKind => {
   const retry = options.retry ?? defaultRetry
 
   const attempt = (task: TaskRecord, runtime: TaskRuntime, number: number): Effect.Effect<PhaseResult, HarnessError> =>
@@ -36,9 +50,14 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       const input = generationInput(task)
       const state = runtime.conversation
       if (input.overflow != null) {
-        const collapse = yield* Effect.mapError(session.storage.task(input.overflow.task), (error) => new HarnessError({ code: "faulted", message: error.message }))
+        const collapse = yield* Effect.mapError(
+          session.storage.task(input.overflow.task),
+          (error) => new HarnessError({ code: "faulted", message: error.message })
+        )
         // Nothing was made room for, so the same request would overflow again.
-        if (collapse?.status !== "completed") return failedTurn(state, { kind: "overflow", message: input.overflow.message })
+        if (collapse?.status !== "completed") {
+          return failedTurn(state, { kind: "overflow", message: input.overflow.message })
+        }
       }
       const prepared = yield* Effect.result(prepareRequest(session, options, state, task.id, input))
       if (prepared._tag === "Failure") {
@@ -47,19 +66,42 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       }
       if ("end" in prepared.success) return endedByHook(state, prepared.success.end)
       const { materialization, model, request } = prepared.success
-      if (number === 1 && (yield* isFull(state, model.info, request, input))) return collapseFirst(state, input, "threshold", null)
+      if (number === 1 && (yield* isFull(state, model.info, request, input))) {
+        return collapseFirst(state, input, "threshold", null)
+      }
       const ref: ModelRef = { provider: model.info.provider, model: model.info.model }
       yield* runtime.checkpoint({ phase: "requesting", attempt: number, token: deferredToken(task) }, (tx) => {
         const turn = tx.sticky(state).turn
         if (turn === null) return
         turn.message = { parts: [] }
-        turn.generation = { task: task.id, stage: "requesting", attempt: number, model: ref, retryAt: null, error: null }
-        tx.emit(state, { type: "generation.started", task: task.id, attempt: number, step: input.step, model: `${ref.provider}/${ref.model}` })
+        turn.generation = {
+          task: task.id,
+          stage: "requesting",
+          attempt: number,
+          model: ref,
+          retryAt: null,
+          error: null
+        }
+        tx.emit(state, {
+          type: "generation.started",
+          task: task.id,
+          attempt: number,
+          step: input.step,
+          model: `${ref.provider}/${ref.model}`
+        })
       })
       const deferred = deferredToken(task)
-      const stream = deferred === null ? model.stream(request) : model.resume?.(deferred, request) ?? Stream.fail(cannotResume)
-      const outcome = yield* Effect.onInterrupt(streamAnswer(stream, runtime), () => asBefore(task, runtime, number, deferred))
-      if (outcome.error?.kind === "overflow" && (yield* compactionOf(options)).auto && (input.collapses ?? 0) < overflowLimit) {
+      const stream = deferred === null
+        ? model.stream(request)
+        : model.resume?.(deferred, request) ?? Stream.fail(cannotResume)
+      const outcome = yield* Effect.onInterrupt(
+        streamAnswer(stream, runtime),
+        () => asBefore(task, runtime, number, deferred)
+      )
+      if (
+        outcome.error?.kind === "overflow" && (yield* compactionOf(options)).auto &&
+        (input.collapses ?? 0) < overflowLimit
+      ) {
         return collapseFirst(state, input, "overflow", outcome.error.message)
       }
       if (outcome.error !== null) return yield* failedAttempt(task, runtime, number, outcome.error)
@@ -68,11 +110,19 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       yield* observeAnswer(task, state, outcome.answer, cost)
       const more = outcome.answer.calls().length === 0 ? yield* onYield(task, state, input, outcome.answer) : null
       materializations.keep(task.id, materialization)
-      return { done: (tx) => closeAnswer({ tx, state, task, input, answer: outcome.answer, model: ref, cost, materialization, more }) }
+      return {
+        done: (tx) =>
+          closeAnswer({ tx, state, task, input, answer: outcome.answer, model: ref, cost, materialization, more })
+      }
     })
 
   /** Whether the context has reached the part of the model's window at which it is summarized before it is sent. */
-  const isFull = (state: ConversationState, info: ModelInfo, request: ModelRequest, input: GenerationInput): Effect.Effect<boolean> =>
+  const isFull = (
+    state: ConversationState,
+    info: ModelInfo,
+    request: ModelRequest,
+    input: GenerationInput
+  ): Effect.Effect<boolean> =>
     Effect.map(compactionOf(options), (compaction) => {
       // Once in a row: what is still too full behind a summary is for the provider to judge.
       if (!compaction.auto || info.contextWindow === null || (input.collapses ?? 0) > 0) return false
@@ -82,7 +132,12 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
     })
 
   /** Gives the turn to a collapse, and tries this request again behind it. */
-  const collapseFirst = (state: ConversationState, input: GenerationInput, reason: CollapseReason, overflow: string | null): PhaseResult => ({
+  const collapseFirst = (
+    state: ConversationState,
+    input: GenerationInput,
+    reason: CollapseReason,
+    overflow: string | null
+  ): PhaseResult => ({
     done: (tx) => {
       keepPartial(tx, state, "failed")
       const collapse = createCollapse(tx, session, state, reason, null)
@@ -93,23 +148,40 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
   })
 
   /** What a plugin wants the model to go on with instead of yielding to the person; the first that wants something decides. */
-  const onYield = Effect.fnUntraced(function*(task: TaskRecord, state: ConversationState, input: GenerationInput, answer: Answer) {
-    for (const hook of session.extensions.hooksFor("generation", state)) {
-      const handler = hook.handlers.onYield
-      if (handler === undefined) continue
-      const api = { sessionID: session.options.sessionID, conversationID: state.record.id, taskID: task.id, step: input.step }
-      const limited = withLimit(Effect.suspend(() => handler(answer.message(), api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
-      const wish = yield* skipFailure(limited, "onYield", hook.namespace, state.record.id, session.report)
-      if (wish?.continueWith !== undefined) return wish.continueWith
+  const onYield = Effect.fnUntraced(
+    function*(task: TaskRecord, state: ConversationState, input: GenerationInput, answer: Answer) {
+      for (const hook of session.extensions.hooksFor("generation", state)) {
+        const handler = hook.handlers.onYield
+        if (handler === undefined) continue
+        const api = {
+          sessionID: session.options.sessionID,
+          conversationID: state.record.id,
+          taskID: task.id,
+          step: input.step
+        }
+        const limited = withLimit(
+          Effect.suspend(() => handler(answer.message(), api)),
+          options.hookLimit ?? defaultHookLimit,
+          hook.namespace,
+          () => false
+        )
+        const wish = yield* skipFailure(limited, "onYield", hook.namespace, state.record.id, session.report)
+        if (wish?.continueWith !== undefined) return wish.continueWith
+      }
+      return null
     }
-    return null
-  })
+  )
 
   /**
    * A request that is suspended or closed in good order is not a failed attempt: the same one is made again. After a crash
    * nobody could say so, and after an abort this write is refused.
    */
-  const asBefore = (task: TaskRecord, runtime: TaskRuntime, number: number, token: string | null): Effect.Effect<void> =>
+  const asBefore = (
+    task: TaskRecord,
+    runtime: TaskRuntime,
+    number: number,
+    token: string | null
+  ): Effect.Effect<void> =>
     Effect.ignore(runtime.checkpoint({ phase: "prepared", attempt: number, token }, (tx) => {
       const turn = tx.sticky(runtime.conversation).turn
       if (turn === null) return
@@ -117,18 +189,30 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       if (turn.generation?.task === task.id) turn.generation.stage = "preparing"
     }))
 
-  const observeAnswer = Effect.fnUntraced(function*(task: TaskRecord, state: ConversationState, answer: Answer, cost: number) {
-    for (const hook of session.extensions.hooksFor("generation", state)) {
-      const handler = hook.handlers.afterResponse
-      if (handler === undefined) continue
-      const api = { sessionID: session.options.sessionID, conversationID: state.record.id, taskID: task.id, cost }
-      const limited = withLimit(Effect.suspend(() => handler(answer.message(), api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
-      yield* skipFailure(limited, "afterResponse", hook.namespace, state.record.id, session.report)
+  const observeAnswer = Effect.fnUntraced(
+    function*(task: TaskRecord, state: ConversationState, answer: Answer, cost: number) {
+      for (const hook of session.extensions.hooksFor("generation", state)) {
+        const handler = hook.handlers.afterResponse
+        if (handler === undefined) continue
+        const api = { sessionID: session.options.sessionID, conversationID: state.record.id, taskID: task.id, cost }
+        const limited = withLimit(
+          Effect.suspend(() => handler(answer.message(), api)),
+          options.hookLimit ?? defaultHookLimit,
+          hook.namespace,
+          () => false
+        )
+        yield* skipFailure(limited, "afterResponse", hook.namespace, state.record.id, session.report)
+      }
     }
-  })
+  )
 
   /** Waits for another try in its own durable phase, or ends the turn. */
-  const failedAttempt = (task: TaskRecord, runtime: TaskRuntime, number: number, error: ModelError | FailedAttempt): Effect.Effect<PhaseResult, HarnessError> =>
+  const failedAttempt = (
+    task: TaskRecord,
+    runtime: TaskRuntime,
+    number: number,
+    error: ModelError | FailedAttempt
+  ): Effect.Effect<PhaseResult, HarnessError> =>
     Effect.gen(function*() {
       const state = runtime.conversation
       if (!error.retryable || number >= retry.attempts) {
@@ -139,7 +223,10 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       const until = now + Math.max(0, wait)
       yield* runtime.checkpoint({ phase: "retrying", attempt: number + 1, until, token: deferredToken(task) }, (tx) => {
         keepPartial(tx, state, "failed")
-        tx.appendEntry(state, { kind: entryKinds.usage, data: { attempt: number, error: { kind: error.kind, message: error.message } } })
+        tx.appendEntry(state, {
+          kind: entryKinds.usage,
+          data: { attempt: number, error: { kind: error.kind, message: error.message } }
+        })
         const turn = tx.sticky(state).turn
         if (turn === null) return
         turn.message = null
@@ -148,13 +235,24 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
           turn.generation.retryAt = until
           turn.generation.error = { kind: error.kind, message: error.message }
         }
-        tx.emit(state, { type: "generation.retrying", task: task.id, attempt: number + 1, retryAt: until, error: { kind: error.kind, message: error.message } })
+        tx.emit(state, {
+          type: "generation.retrying",
+          task: task.id,
+          attempt: number + 1,
+          retryAt: until,
+          error: { kind: error.kind, message: error.message }
+        })
       })
       return yield* waitAndRetry(task, runtime, number + 1, until)
     })
 
   /** The provider works on; its answer is asked for again, also by a later process. */
-  const waitDeferred = (task: TaskRecord, runtime: TaskRuntime, number: number, deferred: DeferredPart): Effect.Effect<PhaseResult, HarnessError> =>
+  const waitDeferred = (
+    task: TaskRecord,
+    runtime: TaskRuntime,
+    number: number,
+    deferred: DeferredPart
+  ): Effect.Effect<PhaseResult, HarnessError> =>
     Effect.gen(function*() {
       const until = (yield* Clock.currentTimeMillis) + Math.max(0, Math.min(retry.longestWait, deferred.pollAfterMs))
       const state = runtime.conversation
@@ -182,7 +280,12 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
       return yield* attempt(task, runtime, checkpointNumber(task, "attempt", 1))
     })
 
-  const waitAndRetry = (task: TaskRecord, runtime: TaskRuntime, number: number, until: number): Effect.Effect<PhaseResult, HarnessError> =>
+  const waitAndRetry = (
+    task: TaskRecord,
+    runtime: TaskRuntime,
+    number: number,
+    until: number
+  ): Effect.Effect<PhaseResult, HarnessError> =>
     Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
       yield* Effect.sleep(Math.max(0, until - now))
@@ -210,7 +313,8 @@ export const generationKind = (session: Session, options: TurnOptions, materiali
           retryAfterMs: 0
         }),
       deferred: askDeferred,
-      retrying: (task, runtime) => waitAndRetry(task, runtime, checkpointNumber(task, "attempt", 1), checkpointNumber(task, "until", 0))
+      retrying: (task, runtime) =>
+        waitAndRetry(task, runtime, checkpointNumber(task, "attempt", 1), checkpointNumber(task, "until", 0))
     }),
     abort,
     failed: (tx, _task, conversation, message) => failTurn(tx, conversation, { kind: "internal", message })
@@ -227,11 +331,18 @@ interface FailedAttempt {
   readonly retryAfterMs: number | null
 }
 
-const failedTurn = (state: ConversationState, error: { readonly kind: string; readonly message: string }): PhaseResult => ({
+const failedTurn = (
+  state: ConversationState,
+  error: { readonly kind: string; readonly message: string }
+): PhaseResult => ({
   done: (tx) => failTurn(tx, state, error)
 })
 
-const failTurn = (tx: Transaction, state: ConversationState, error: { readonly kind: string; readonly message: string }) => {
+const failTurn = (
+  tx: Transaction,
+  state: ConversationState,
+  error: { readonly kind: string; readonly message: string }
+) => {
   keepPartial(tx, state, "failed")
   tx.emit(state, { type: "generation.failed", error: { kind: error.kind, message: error.message } })
   endTurn(tx, state, { status: "unanswered", reason: "failed", error: { kind: error.kind, message: error.message } })
@@ -249,12 +360,16 @@ const endedByHook = (state: ConversationState, reason: string): PhaseResult => (
 const keepPartial = (tx: Transaction, state: ConversationState, why: "failed" | "aborted"): void => {
   const parts = state.sticky.turn?.message?.parts ?? []
   if (parts.length === 0) return
-  tx.appendEntry(state, { kind: entryKinds.assistant, data: { partial: why, parts: parts.map((part) => ({ ...part })) } })
+  tx.appendEntry(state, {
+    kind: entryKinds.assistant,
+    data: { partial: why, parts: parts.map((part) => ({ ...part })) }
+  })
 }
 
 export const generationInput = (task: TaskRecord): GenerationInput => {
   const input = task.input
-  const field = (name: string): JsonValue => input !== null && typeof input === "object" && !Array.isArray(input) ? Reflect.get(input, name) ?? null : null
+  const field = (name: string): JsonValue =>
+    input !== null && typeof input === "object" && !Array.isArray(input) ? Reflect.get(input, name) ?? null : null
   const added = field("added")
   return {
     step: Number(field("step") ?? 1),
@@ -296,5 +411,6 @@ const costOf = (info: ModelInfo, answer: Answer): number => {
   if (info.cost === null) return 0
   const { cacheRead, cacheWrite, input, output } = answer.usage
   const uncached = Math.max(0, input - cacheRead - cacheWrite)
-  return (uncached * info.cost.input + output * info.cost.output + cacheRead * info.cost.cacheRead + cacheWrite * info.cost.cacheWrite) / 1_000_000
+  return (uncached * info.cost.input + output * info.cost.output + cacheRead * info.cost.cacheRead +
+    cacheWrite * info.cost.cacheWrite) / 1_000_000
 }

@@ -15,7 +15,9 @@ export const defaultHookLimit: Duration.Input = "10 seconds"
 export const failureText = (cause: Cause.Cause<{ readonly message: string }>): string | null => {
   if (Cause.hasInterruptsOnly(cause)) return null
   const error = Cause.squash(cause)
-  return error instanceof Error || typeof error === "object" && error !== null && "message" in error ? String(error.message) : String(error)
+  return error instanceof Error || typeof error === "object" && error !== null && "message" in error
+    ? String(error.message)
+    : String(error)
 }
 
 /** Fails with a sentence when the handler takes too long and `isWaiting` is not true by then. */
@@ -32,7 +34,11 @@ export const withLimit = <A, E extends { readonly message: string }>(
       Effect.suspend(() =>
         isWaiting()
           ? Effect.never
-          : Effect.fail({ message: `the hook of "${namespace}" did not answer within ${Duration.format(Duration.fromInputUnsafe(limit))}` })
+          : Effect.fail({
+            message: `the hook of "${namespace}" did not answer within ${
+              Duration.format(Duration.fromInputUnsafe(limit))
+            }`
+          })
       )
     )
   )

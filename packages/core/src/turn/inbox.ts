@@ -63,12 +63,19 @@ export const isBusy = (state: ConversationState): boolean => state.sticky.turn !
 export const acceptInput = (
   tx: Transaction,
   state: ConversationState,
-  input: { readonly content: ReadonlyArray<TextPart | FilePart>; readonly whenBusy: InputRecord["whenBusy"]; readonly requestID: string | null }
+  input: {
+    readonly content: ReadonlyArray<TextPart | FilePart>
+    readonly whenBusy: InputRecord["whenBusy"]
+    readonly requestID: string | null
+  }
 ): InputRecord => {
   const sticky = tx.sticky(state)
   const busy = sticky.turn !== null
   if (busy && input.whenBusy === "reject") {
-    throw new HarnessError({ code: "busy", message: "A turn is running in this conversation; wait for it, interrupt it, or send the input as a follow-up." })
+    throw new HarnessError({
+      code: "busy",
+      message: "A turn is running in this conversation; wait for it, interrupt it, or send the input as a follow-up."
+    })
   }
   const id = tx.id("i")
   const record: InputRecord = {
@@ -148,7 +155,9 @@ export const flushWrites = (tx: Transaction, state: ConversationState): void => 
       id: write.id,
       kind: write.kind,
       data: structured(write.data),
-      model: write.model === null ? null : write.model.map((message) => ({ role: message.role, content: contentOf(structured(message.content)) }))
+      model: write.model === null
+        ? null
+        : write.model.map((message) => ({ role: message.role, content: contentOf(structured(message.content)) }))
     })
   }
   sticky.writes.splice(0)
@@ -157,10 +166,21 @@ export const flushWrites = (tx: Transaction, state: ConversationState): void => 
 /** A detached copy of what a draft holds. */
 const structured = (value: unknown): JsonValue => JSON.parse(JSON.stringify(value))
 
-export const nextGeneration = (tx: Transaction, state: ConversationState, input: GenerationInput, after: ReadonlyArray<string> = []): void => {
+export const nextGeneration = (
+  tx: Transaction,
+  state: ConversationState,
+  input: GenerationInput,
+  after: ReadonlyArray<string> = []
+): void => {
   const task = tx.createTask(state, {
     kind: taskKinds.generation,
-    input: { step: input.step, malformed: input.malformed, added: [...input.added], collapses: input.collapses ?? 0, overflow: input.overflow == null ? null : { ...input.overflow } },
+    input: {
+      step: input.step,
+      malformed: input.malformed,
+      added: [...input.added],
+      collapses: input.collapses ?? 0,
+      overflow: input.overflow == null ? null : { ...input.overflow }
+    },
     after
   })
   const turn = tx.sticky(state).turn
@@ -190,7 +210,9 @@ export const endTurn = (tx: Transaction, state: ConversationState, end: TurnEnd)
     type: "turn.ended",
     status: end.status,
     inputs,
-    ...(end.status === "done" ? { entry: end.entry } : { reason: end.reason, error: end.error === null ? null : { ...end.error } })
+    ...(end.status === "done"
+      ? { entry: end.entry }
+      : { reason: end.reason, error: end.error === null ? null : { ...end.error } })
   })
   if (end.status === "unanswered" && end.reason === "aborted") flushWrites(tx, state)
   else placeQueued(tx, state)

@@ -62,20 +62,26 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
     const notify = (tx: Transaction): void => {
       tx.slot.output = output
       if (!input.notice) return
-      const text = `The job "${input.command.join(" ")}" ${howEnded(status)}.${output === "" ? "" : ` Its last output:\n${output}`}`
+      const text = `The job "${input.command.join(" ")}" ${howEnded(status)}.${
+        output === "" ? "" : ` Its last output:\n${output}`
+      }`
       tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text }] }] })
     }
     const { every } = input
     if (every !== null) {
-      return { next: (tx: Transaction): JobCheckpoint => {
-        notify(tx)
-        return { phase: "waiting", run: run + 1, until: now + Math.max(every, pollMillis) }
-      } }
+      return {
+        next: (tx: Transaction): JobCheckpoint => {
+          notify(tx)
+          return { phase: "waiting", run: run + 1, until: now + Math.max(every, pollMillis) }
+        }
+      }
     }
-    return { done: (tx: Transaction) => {
-      notify(tx)
-      return { status: "completed", result } as const
-    } }
+    return {
+      done: (tx: Transaction) => {
+        notify(tx)
+        return { status: "completed", result } as const
+      }
+    }
   }
 
   return TaskKind.make(jobKindName, {
@@ -84,7 +90,8 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
     slot: { schema: JobSlot, initial: { output: "" } },
     result: JobResult,
     failure: Schema.Struct({ message: Schema.String }),
-    initial: (task) => Effect.succeed({ next: { phase: "waiting", run: 1, until: task.input.notBefore ?? 0 } as const }),
+    initial: (task) =>
+      Effect.succeed({ next: { phase: "waiting", run: 1, until: task.input.notBefore ?? 0 } as const }),
     phases: {
       waiting: (task, api) =>
         Effect.gen(function*() {
@@ -96,7 +103,9 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
       starting: (task) => {
         const { key, run } = task.checkpoint
         return Effect.match(host.start(key, specOf(task.input)), {
-          onFailure: (error: ProcessHostError) => ({ done: () => ({ status: "failed", failure: { message: error.message } } as const) }),
+          onFailure: (error: ProcessHostError) => ({
+            done: () => ({ status: "failed", failure: { message: error.message } } as const)
+          }),
           onSuccess: () => ({ next: { phase: "running", run, key } as const })
         })
       },
@@ -107,7 +116,9 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
           while (true) {
             const status = yield* host.status(key)
             const output = yield* host.output(key, shownCharacters)
-            if (status.state !== "running") return ended(task.input, status, output, run, yield* Clock.currentTimeMillis)
+            if (status.state !== "running") {
+              return ended(task.input, status, output, run, yield* Clock.currentTimeMillis)
+            }
             if (output !== shown) {
               shown = output
               yield* api.commit((tx) => {
@@ -118,7 +129,8 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
           }
         })
     },
-    abort: (task) => task.checkpoint !== null && "key" in task.checkpoint ? host.kill(task.checkpoint.key) : Effect.void,
+    abort: (task) =>
+      task.checkpoint !== null && "key" in task.checkpoint ? host.kill(task.checkpoint.key) : Effect.void,
     describe: (task) => ({
       command: [...task.input.command],
       stage: task.checkpoint?.phase ?? "waiting",
@@ -128,7 +140,11 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
   })
 }
 
-const specOf = (input: JobInput): ProcessSpec => ({ command: input.command, directory: input.directory, env: input.env })
+const specOf = (input: JobInput): ProcessSpec => ({
+  command: input.command,
+  directory: input.directory,
+  env: input.env
+})
 
 const howEnded = (status: ProcessStatus): string => {
   if (status.state !== "exited") return "is gone, and nobody can say how it ended"

@@ -4,7 +4,12 @@ import { HarnessError, type TaskRuntime } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
 
 /** Stores `candidate` under the key unless something is there, and gives what is stored. `null` is a value. */
-export const memoOnce = <A extends JsonValue>(runtime: TaskRuntime, taskID: string, key: string, candidate: A): Effect.Effect<A, HarnessError> =>
+export const memoOnce = <A extends JsonValue>(
+  runtime: TaskRuntime,
+  taskID: string,
+  key: string,
+  candidate: A
+): Effect.Effect<A, HarnessError> =>
   Effect.flatMap(
     runtime.commit((tx) => {
       const slots = tx.sticky(runtime.conversation).slots
@@ -16,13 +21,19 @@ export const memoOnce = <A extends JsonValue>(runtime: TaskRuntime, taskID: stri
       Effect.suspend(() => {
         const stored = runtime.conversation.sticky.slots[taskID]?.memos[key]
         return stored === undefined
-          ? Effect.fail(new HarnessError({ code: "stale_invocation", message: "The call has ended; its memos are gone." }))
+          ? Effect.fail(
+            new HarnessError({ code: "stale_invocation", message: "The call has ended; its memos are gone." })
+          )
           // What is under a key was stored by the same code for the same purpose; the caller's type stands for it.
           : Effect.succeed(stored as A)
       })
   )
 
-export const memoRead = (runtime: TaskRuntime, taskID: string, key: string): Effect.Effect<JsonValue | undefined, HarnessError> =>
+export const memoRead = (
+  runtime: TaskRuntime,
+  taskID: string,
+  key: string
+): Effect.Effect<JsonValue | undefined, HarnessError> =>
   Effect.sync(() => {
     const memos = runtime.conversation.sticky.slots[taskID]?.memos
     return memos !== undefined && Object.hasOwn(memos, key) ? memos[key] : undefined

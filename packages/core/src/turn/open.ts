@@ -53,7 +53,8 @@ export const openHarness = Effect.fn("openHarness")(function*(
         () => Effect.succeed(null)
       ),
     conversations: Effect.mapBoth(storage.conversations, {
-      onFailure: (error) => new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` }),
+      onFailure: (error) =>
+        new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` }),
       onSuccess: (records) => records.map(({ id, owner }) => ({ id, owner }))
     }),
     resume: Effect.andThen(Effect.andThen(loadLive(session), session.orphan), session.scheduler.start),
@@ -71,8 +72,15 @@ export const openHarness = Effect.fn("openHarness")(function*(
 })
 
 const reserved = (name: string): HarnessError =>
-  new HarnessError({ code: "not_permitted", message: `The task kind "${name}" is the core's; names under "bezel." are not yours to register.` })
+  new HarnessError({
+    code: "not_permitted",
+    message: `The task kind "${name}" is the core's; names under "bezel." are not yours to register.`
+  })
 
 /** Loads the conversations of live tasks, so that recovery finds their documents. */
 const loadLive = (session: Session): Effect.Effect<void, HarnessError> =>
-  Effect.forEach(new Set([...session.line.state.tasks.values()].map((task) => task.conversation)), (id) => session.conversation(id), { discard: true })
+  Effect.forEach(
+    new Set([...session.line.state.tasks.values()].map((task) => task.conversation)),
+    (id) => session.conversation(id),
+    { discard: true }
+  )

@@ -61,4 +61,5 @@ export interface TurnOptions {
   readonly onReport?: (report: HarnessReport) => void
 }
 
-export const compactionOf = (options: TurnOptions): Effect.Effect<Compaction> => options.compaction ?? Effect.succeed(defaultCompaction)
+export const compactionOf = (options: TurnOptions): Effect.Effect<Compaction> =>
+  options.compaction ?? Effect.succeed(defaultCompaction)

@@ -34,7 +34,10 @@ export const makeToolOverlay = Effect.fnUntraced(function*(shared: ToolSource): 
         Effect.suspend(() =>
           registered === 0
             ? shared.materialize(options)
-            : Effect.map(Effect.all([shared.materialize(options), own.materialize(options)]), ([below, above]) => layered(below, above))
+            : Effect.map(
+              Effect.all([shared.materialize(options), own.materialize(options)]),
+              ([below, above]) => layered(below, above)
+            )
         )
     }
   }
@@ -44,9 +47,10 @@ const layered = (below: Materialization, above: Materialization): Materializatio
   const names = new Set(above.definitions.map((definition) => definition.name))
   const sideOf = (name: string): Materialization => names.has(name) ? above : below
   return {
-    definitions: [...below.definitions.filter((definition) => !names.has(definition.name)), ...above.definitions].sort((a, b) =>
-      a.name < b.name ? -1 : 1
-    ),
+    definitions: [...below.definitions.filter((definition) => !names.has(definition.name)), ...above.definitions].sort((
+      a,
+      b
+    ) => a.name < b.name ? -1 : 1),
     accept: (name, args) => sideOf(name).accept(name, args),
     fresh: (call) => sideOf(call.name).fresh(call),
     settle: (call, api, options) => sideOf(call.name).settle(call, api, options)

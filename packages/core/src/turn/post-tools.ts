@@ -4,7 +4,15 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type ConversationState, HarnessError, type Phase, type RunnableKind, type Session, type TaskRuntime, type Transaction } from "../harness/index.ts"
+import {
+  type ConversationState,
+  HarnessError,
+  type Phase,
+  type RunnableKind,
+  type Session,
+  type TaskRuntime,
+  type Transaction
+} from "../harness/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { ToolControl } from "../tool/index.ts"
 import { malformedLimit } from "./close.ts"
@@ -34,7 +42,11 @@ const ToolTaskResult = Schema.Struct({
 const decodeInput = Schema.decodeUnknownSync(PostToolsInput)
 const decodeResult = Schema.decodeUnknownOption(ToolTaskResult)
 
-export const postToolsKind = (session: Session, options: TurnOptions, materializations: Materializations): RunnableKind => {
+export const postToolsKind = (
+  session: Session,
+  options: TurnOptions,
+  materializations: Materializations
+): RunnableKind => {
   const afterTools = Effect.fnUntraced(function*(task: TaskRecord, runtime: TaskRuntime) {
     yield* session.scheduler.released
     const conversationID = runtime.conversation.record.id
@@ -47,7 +59,12 @@ export const postToolsKind = (session: Session, options: TurnOptions, materializ
       const handler = hook.handlers.afterTools
       if (handler === undefined) continue
       const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
-      const limited = withLimit(Effect.suspend(() => handler(calls, api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+      const limited = withLimit(
+        Effect.suspend(() => handler(calls, api)),
+        options.hookLimit ?? defaultHookLimit,
+        hook.namespace,
+        () => false
+      )
       yield* skipFailure(limited, "afterTools", hook.namespace, conversationID, session.report)
     }
   })
@@ -58,9 +75,12 @@ export const postToolsKind = (session: Session, options: TurnOptions, materializ
       yield* afterTools(task, runtime)
       const controls: Array<ToolControl> = []
       for (const id of input.tools) {
-        const record = yield* Effect.mapError(session.storage.task(id), (error) => new HarnessError({ code: "faulted", message: error.message }))
+        const record = yield* Effect.mapError(session.storage.task(id), (error) =>
+          new HarnessError({ code: "faulted", message: error.message }))
         const result = decodeResult(record?.result)
-        if (result._tag === "Some") controls.push(result.value.control)
+        if (result._tag === "Some") {
+          controls.push(result.value.control)
+        }
       }
       materializations.drop(input.generation)
       return {
@@ -90,9 +110,15 @@ export const postToolsKind = (session: Session, options: TurnOptions, materializ
   }
 }
 
-const goOn = (tx: Transaction, state: ConversationState, input: typeof PostToolsInput.Type, controls: ReadonlyArray<ToolControl>): void => {
+const goOn = (
+  tx: Transaction,
+  state: ConversationState,
+  input: typeof PostToolsInput.Type,
+  controls: ReadonlyArray<ToolControl>
+): void => {
   if (input.malformed >= malformedLimit) {
-    const message = `The model sent calls that could not be read ${input.malformed} times in a row, so the turn was ended.`
+    const message =
+      `The model sent calls that could not be read ${input.malformed} times in a row, so the turn was ended.`
     return endTurn(tx, state, { status: "unanswered", reason: "failed", error: { kind: "malformed", message } })
   }
   if (controls.some((control) => control.terminate === true)) {

@@ -4,7 +4,7 @@
  * Starting is idempotent per key, so a job that was interrupted between "start" and "started" may simply start again. What
  * became of a process is said, not guessed: `unknown` means that this host cannot tell any more.
  */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
 export interface ProcessSpec {

@@ -2,7 +2,7 @@
  * Prepares one model request: resolves the model, materializes the tools, assembles the system message and the context.
  */
 import * as Effect from "effect/Effect"
-import { type ConversationState, contextOf, type HarnessError, type Session } from "../harness/index.ts"
+import { contextOf, type ConversationState, type HarnessError, type Session } from "../harness/index.ts"
 import type { Message, Model, ModelError, ModelRequest } from "../model/index.ts"
 import type { Materialization } from "../tool/index.ts"
 import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
@@ -71,7 +71,12 @@ const systemText = Effect.fnUntraced(function*(
     const handler = hook.handlers.systemInstructions
     if (handler === undefined) continue
     const api = { sessionID: session.options.sessionID, conversationID, taskID }
-    const limited = withLimit(Effect.suspend(() => handler(api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+    const limited = withLimit(
+      Effect.suspend(() => handler(api)),
+      options.hookLimit ?? defaultHookLimit,
+      hook.namespace,
+      () => false
+    )
     const text = yield* skipFailure(limited, "systemInstructions", hook.namespace, conversationID, session.report)
     if (typeof text === "string" && text !== "") texts.push(text)
   }
@@ -94,7 +99,12 @@ const beforeRequest = Effect.fnUntraced(function*(
     if (handler === undefined) continue
     const api = { sessionID: session.options.sessionID, conversationID, taskID, model: model.info, step: input.step }
     const current = request
-    const limited = withLimit(Effect.suspend(() => handler(current, api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+    const limited = withLimit(
+      Effect.suspend(() => handler(current, api)),
+      options.hookLimit ?? defaultHookLimit,
+      hook.namespace,
+      () => false
+    )
     const answer = yield* skipFailure(limited, "beforeRequest", hook.namespace, conversationID, session.report)
     if (answer === undefined) continue
     if (answer.end !== undefined) return { end: answer.end }

@@ -39,9 +39,12 @@ export const streamAnswer = Effect.fn("Turn.stream")(function*(
     dirty.closeUnsafe()
     const frame = answer.frame()
     if (frame === null) return Effect.void
-    return Effect.andThen(runtime.commit((tx) => showFrame(tx, runtime, frame)), Effect.map(Clock.currentTimeMillis, (now) => {
-      lastFrame = now
-    }))
+    return Effect.andThen(
+      runtime.commit((tx) => showFrame(tx, runtime, frame)),
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        lastFrame = now
+      })
+    )
   })))
 
   const consume = Stream.runForEachArray(parts, (chunk) => {
@@ -80,7 +83,12 @@ const emptiness = (answer: Answer): ModelError | null => {
       retryable: false,
       retryAfterMs: null
     })
-    : new ModelError({ kind: "malformed", message: "The model finished without saying anything.", retryable: true, retryAfterMs: null })
+    : new ModelError({
+      kind: "malformed",
+      message: "The model finished without saying anything.",
+      retryable: true,
+      retryAfterMs: null
+    })
 }
 
 const unfinished = new ModelError({
@@ -90,7 +98,11 @@ const unfinished = new ModelError({
   retryAfterMs: null
 })
 
-const showFrame = (tx: Parameters<Parameters<TaskRuntime["commit"]>[0]>[0], runtime: TaskRuntime, frame: AnswerFrame): void => {
+const showFrame = (
+  tx: Parameters<Parameters<TaskRuntime["commit"]>[0]>[0],
+  runtime: TaskRuntime,
+  frame: AnswerFrame
+): void => {
   const turn = tx.sticky(runtime.conversation).turn
   if (turn === null) return
   turn.message ??= { parts: [] }

@@ -9,10 +9,10 @@ import * as Semaphore from "effect/Semaphore"
 import type { HarnessError, Session, TaskRuntime } from "../harness/index.ts"
 import { append, type JsonValue, truncate } from "../json/index.ts"
 import type { ToolCall } from "../tool/index.ts"
-import type { TurnOptions } from "./options.ts"
-import { makeToolWork } from "./tool-work.ts"
 import { memoOnce, memoRead } from "./memo.ts"
+import type { TurnOptions } from "./options.ts"
 import { updateTool } from "./tool-view.ts"
+import { makeToolWork } from "./tool-work.ts"
 
 const frameMillis = 100
 /** UTF-16 units of streamed output that the view shows. */
@@ -57,7 +57,9 @@ export const makeToolCall = Effect.fnUntraced(function*(
     )
   })))
 
-  yield* Effect.forkScoped(Effect.ignore(Effect.forever(Effect.andThen(dirty.await, Effect.andThen(Effect.sleep(frameMillis), flush)))))
+  yield* Effect.forkScoped(
+    Effect.ignore(Effect.forever(Effect.andThen(dirty.await, Effect.andThen(Effect.sleep(frameMillis), flush))))
+  )
 
   const aborts: Array<Effect.Effect<void>> = []
   // The durable mark decides: a crash, a suspend or a close interrupts just the same, and is no abort.
@@ -74,13 +76,18 @@ export const makeToolCall = Effect.fnUntraced(function*(
   function memo(name: string, candidate?: JsonValue): Effect.Effect<JsonValue | undefined> {
     const key = `tool/${name}`
     // A memo that cannot be stored means that this invocation is over; the tool must not go on without it.
-    return Effect.orDie(candidate === undefined ? memoRead(runtime, taskID, key) : memoOnce(runtime, taskID, key, candidate))
+    return Effect.orDie(
+      candidate === undefined ? memoRead(runtime, taskID, key) : memoOnce(runtime, taskID, key, candidate)
+    )
   }
 
   return {
-    flush: Effect.andThen(Effect.sync(() => {
-      text += decoder.decode()
-    }), flush),
+    flush: Effect.andThen(
+      Effect.sync(() => {
+        text += decoder.decode()
+      }),
+      flush
+    ),
     call: {
       sessionID: session.options.sessionID,
       conversationID: state.record.id,

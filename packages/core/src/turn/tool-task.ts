@@ -17,8 +17,8 @@ import {
   type HookToolCall,
   type Phase,
   type PhaseResult,
-  type Session,
   type RunnableKind,
+  type Session,
   type TaskRuntime,
   type Transaction
 } from "../harness/index.ts"
@@ -29,12 +29,17 @@ import type { AcceptedCall, Materialization, ToolResult, ToolResultCode } from "
 import { defaultHookLimit, failureText, skipFailure, withLimit } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
-import { anyAgent, type TurnOptions } from "./options.ts"
 import { memoOnce, memoRead } from "./memo.ts"
+import { anyAgent, type TurnOptions } from "./options.ts"
 import { makeToolCall } from "./tool-call.ts"
 import { updateTool } from "./tool-view.ts"
 
-const Declaration = Schema.Struct({ name: Schema.String, plugin: Schema.String, version: Schema.String, hash: Schema.String })
+const Declaration = Schema.Struct({
+  name: Schema.String,
+  plugin: Schema.String,
+  version: Schema.String,
+  hash: Schema.String
+})
 
 const ToolInput = Schema.Struct({
   generation: Schema.String,
@@ -47,7 +52,12 @@ const ToolInput = Schema.Struct({
 })
 type ToolInput = typeof ToolInput.Type
 
-const Started = Schema.Struct({ phase: Schema.Literal("started"), args: JsonSchema, declaration: Declaration, replay: Schema.String })
+const Started = Schema.Struct({
+  phase: Schema.Literal("started"),
+  args: JsonSchema,
+  declaration: Declaration,
+  replay: Schema.String
+})
 
 const decodeInput = Schema.decodeUnknownSync(ToolInput)
 const decodeStarted = Schema.decodeUnknownSync(Started)
@@ -92,7 +102,12 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
       const stale = offered.fresh(decided.call)
       if (stale !== null) return refused(runtime, task, stale.code, stale.message)
       const { call } = decided
-      yield* runtime.checkpoint({ phase: "started", args: call.args, declaration: { ...call.declaration }, replay: call.tool.replay }, (tx) => {
+      yield* runtime.checkpoint({
+        phase: "started",
+        args: call.args,
+        declaration: { ...call.declaration },
+        replay: call.tool.replay
+      }, (tx) => {
         updateTool(tx, runtime.conversation, task.id, (tool) => {
           tool.status = "running"
           tool.waitingOn = null
@@ -119,11 +134,28 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
       return yield* run(task, runtime, input, offered, checked.accepted)
     })
 
-  const run = (task: TaskRecord, runtime: TaskRuntime, input: ToolInput, offered: Materialization, call: AcceptedCall): Effect.Effect<PhaseResult, HarnessError> =>
+  const run = (
+    task: TaskRecord,
+    runtime: TaskRuntime,
+    input: ToolInput,
+    offered: Materialization,
+    call: AcceptedCall
+  ): Effect.Effect<PhaseResult, HarnessError> =>
     Effect.scoped(Effect.gen(function*() {
-      const api = yield* makeToolCall(session, options, runtime, { taskID: task.id, callID: input.callID, name: input.name })
-      const hooked: HookToolCall = { callID: input.callID, name: input.name, args: call.args, permission: call.permission }
-      const result = yield* offered.settle(call, api.call, { afterTool: (settled) => afterTool(task, runtime, hooked, settled) })
+      const api = yield* makeToolCall(session, options, runtime, {
+        taskID: task.id,
+        callID: input.callID,
+        name: input.name
+      })
+      const hooked: HookToolCall = {
+        callID: input.callID,
+        name: input.name,
+        args: call.args,
+        permission: call.permission
+      }
+      const result = yield* offered.settle(call, api.call, {
+        afterTool: (settled) => afterTool(task, runtime, hooked, settled)
+      })
       yield* api.flush
       return finished(runtime, task, input, result, result.code ?? null)
     }))
@@ -134,7 +166,10 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
     input: ToolInput,
     offered: Materialization,
     accepted: AcceptedCall
-  ): Effect.Effect<{ readonly call: AcceptedCall } | { readonly blocked: string; readonly code: ResultCode }, HarnessError> =>
+  ): Effect.Effect<
+    { readonly call: AcceptedCall } | { readonly blocked: string; readonly code: ResultCode },
+    HarnessError
+  > =>
     Effect.gen(function*() {
       yield* session.scheduler.released
       let call = accepted
@@ -145,28 +180,54 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         const api = beforeToolApi(session, runtime, task, input, hook.namespace, () => {
           waits = true
         })
-        const hooked: HookToolCall = { callID: input.callID, name: input.name, args: call.args, permission: call.permission }
-        const limited = withLimit(Effect.suspend(() => handler(hooked, api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => waits)
-        const cleared = Effect.onInterrupt(limited, () => waits ? clearWaiting(session, runtime.conversation, task.id) : Effect.void)
+        const hooked: HookToolCall = {
+          callID: input.callID,
+          name: input.name,
+          args: call.args,
+          permission: call.permission
+        }
+        const limited = withLimit(
+          Effect.suspend(() => handler(hooked, api)),
+          options.hookLimit ?? defaultHookLimit,
+          hook.namespace,
+          () => waits
+        )
+        const cleared = Effect.onInterrupt(limited, () =>
+          waits ? clearWaiting(session, runtime.conversation, task.id) : Effect.void)
         const decision = yield* Effect.catchCause(cleared, (cause) => {
           const text = failureText(cause)
           return text === null
             ? Effect.interrupt
-            : Effect.succeed<BeforeToolDecision>({ block: `This call was blocked because a check of it failed: ${text}.` })
+            : Effect.succeed<BeforeToolDecision>({
+              block: `This call was blocked because a check of it failed: ${text}.`
+            })
         })
-        if (decision === undefined) continue
-        if (decision.block !== undefined) return { blocked: decision.block, code: decision.code ?? "blocked" } as const
+        if (decision === undefined) {
+          continue
+        }
+        if (decision.block !== undefined) {
+          return { blocked: decision.block, code: decision.code ?? "blocked" } as const
+        }
         if (decision.args === undefined || hook.options.gate === true) continue
         const rechecked = offered.accept(input.name, decision.args)
         if ("refused" in rechecked) {
-          return { blocked: `A hook of "${hook.namespace}" changed the arguments of this call to something invalid: ${rechecked.refused.message}`, code: "blocked" } as const
+          return {
+            blocked:
+              `A hook of "${hook.namespace}" changed the arguments of this call to something invalid: ${rechecked.refused.message}`,
+            code: "blocked"
+          } as const
         }
         call = rechecked.accepted
       }
       return { call }
     })
 
-  const afterTool = (task: TaskRecord, runtime: TaskRuntime, call: HookToolCall, first: ToolResult): Effect.Effect<ToolResult> =>
+  const afterTool = (
+    task: TaskRecord,
+    runtime: TaskRuntime,
+    call: HookToolCall,
+    first: ToolResult
+  ): Effect.Effect<ToolResult> =>
     Effect.gen(function*() {
       let result = first
       const conversationID = runtime.conversation.record.id
@@ -175,7 +236,12 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         if (handler === undefined) continue
         const current = result
         const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
-        const limited = withLimit(Effect.suspend(() => handler(call, current, api)), options.hookLimit ?? defaultHookLimit, hook.namespace, () => false)
+        const limited = withLimit(
+          Effect.suspend(() => handler(call, current, api)),
+          options.hookLimit ?? defaultHookLimit,
+          hook.namespace,
+          () => false
+        )
         result = (yield* skipFailure(limited, "afterTool", hook.namespace, conversationID, session.report)) ?? result
       }
       return result
@@ -194,12 +260,15 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
 }
 
 const isSame = (call: AcceptedCall, declaration: typeof Declaration.Type): boolean =>
-  call.declaration.plugin === declaration.plugin && call.declaration.version === declaration.version && call.declaration.hash === declaration.hash
+  call.declaration.plugin === declaration.plugin && call.declaration.version === declaration.version &&
+  call.declaration.hash === declaration.hash
 
 const malformedText = (input: ToolInput): string =>
   input.cutOff
     ? `The arguments of this call were cut off at the output limit, so it was not run. Call ${input.name} again with shorter arguments.`
-    : `The arguments of this call are not valid JSON (${input.malformed?.error ?? "unreadable"}), so it was not run. Call ${input.name} again with one valid JSON object.`
+    : `The arguments of this call are not valid JSON (${
+      input.malformed?.error ?? "unreadable"
+    }), so it was not run. Call ${input.name} again with one valid JSON object.`
 
 const staleText = (name: string): string =>
   `The tool ${name} was changed after it was offered, so this call was not run. The next request offers its new definition.`
@@ -207,12 +276,23 @@ const staleText = (name: string): string =>
 const interruptedText = (name: string): string =>
   `Bezel was stopped while ${name} was running. It is unknown whether the call took effect; check before you repeat it.`
 
-const errorResult = (text: string): ToolResult => ({ content: [{ type: "text", text }], isError: true, details: null, control: {} })
+const errorResult = (text: string): ToolResult => ({
+  content: [{ type: "text", text }],
+  isError: true,
+  details: null,
+  control: {}
+})
 
 const refused = (runtime: TaskRuntime, task: TaskRecord, code: ResultCode, text: string): PhaseResult =>
   finished(runtime, task, decodeInput(task.input), errorResult(text), code)
 
-const finished = (runtime: TaskRuntime, task: TaskRecord, input: ToolInput, result: ToolResult, code: ResultCode | null): PhaseResult => ({
+const finished = (
+  runtime: TaskRuntime,
+  task: TaskRecord,
+  input: ToolInput,
+  result: ToolResult,
+  code: ResultCode | null
+): PhaseResult => ({
   done: (tx) => {
     const entry = writeResult(tx, runtime.conversation, task, input, result, code)
     return { status: "completed", result: { entry, control: controlOf(result) } }
@@ -222,7 +302,9 @@ const finished = (runtime: TaskRuntime, task: TaskRecord, input: ToolInput, resu
 const aborted = (runtime: TaskRuntime, task: TaskRecord): PhaseResult => ({
   done: (tx) => {
     const input = decodeInput(task.input)
-    const text = task.status === "pending" ? "The user interrupted before this call was run." : "The user interrupted this call; it may have taken effect in part."
+    const text = task.status === "pending"
+      ? "The user interrupted before this call was run."
+      : "The user interrupted this call; it may have taken effect in part."
     writeResult(tx, runtime.conversation, task, input, errorResult(text), "aborted")
     return { status: "aborted" }
   }
@@ -235,8 +317,16 @@ const controlOf = (result: ToolResult): JsonValue => ({
 })
 
 /** The one result of a call: its entry, its state in the view, and the event. */
-const writeResult = (tx: Transaction, state: ConversationState, task: TaskRecord, input: ToolInput, result: ToolResult, code: ResultCode | null): string => {
-  const text = result.content.map((part) => part.type === "text" ? part.text : `[${part.fileName ?? part.mediaType}]`).join("\n")
+const writeResult = (
+  tx: Transaction,
+  state: ConversationState,
+  task: TaskRecord,
+  input: ToolInput,
+  result: ToolResult,
+  code: ResultCode | null
+): string => {
+  const text = result.content.map((part) => part.type === "text" ? part.text : `[${part.fileName ?? part.mediaType}]`)
+    .join("\n")
   const part: ToolResultPart = {
     type: "tool-result",
     id: input.callID,
@@ -247,7 +337,13 @@ const writeResult = (tx: Transaction, state: ConversationState, task: TaskRecord
   }
   const entry = tx.appendEntry(state, {
     kind: entryKinds.toolResult,
-    data: { callID: input.callID, name: input.name, isError: result.isError, details: result.details, ...(code === null ? {} : { code }) },
+    data: {
+      callID: input.callID,
+      name: input.name,
+      isError: result.isError,
+      details: result.details,
+      ...(code === null ? {} : { code })
+    },
     model: [{ role: "tool", content: [part] }]
   })
   updateTool(tx, state, task.id, (tool) => {
@@ -287,7 +383,12 @@ const beforeToolApi = (
         tool.status = "waiting"
         tool.waitingOn = namespace
       })
-      tx.emit(runtime.conversation, { type: "tool.waiting", callId: input.callID, name: input.name, waitingOn: namespace })
+      tx.emit(runtime.conversation, {
+        type: "tool.waiting",
+        callId: input.callID,
+        name: input.name,
+        waitingOn: namespace
+      })
     })
   }),
   memo: memoApi(runtime, task.id, namespace)

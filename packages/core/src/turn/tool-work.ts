@@ -1,6 +1,7 @@
 /** What a running call may start beside itself, over the session: tasks, and conversations that the call owns. */
 import * as Effect from "effect/Effect"
-import { type ConversationState, HarnessError, type Session, type TaskRuntime, type Transaction } from "../harness/index.ts"
+import type { HarnessError } from "../harness/index.ts"
+import { type ConversationState, type Session, type TaskRuntime, type Transaction } from "../harness/index.ts"
 import { type ConversationSeed, type OwnedConversation, ToolFailure, type ToolWork } from "../tool/index.ts"
 import { makeConversation } from "./conversation.ts"
 import { entryKinds } from "./kinds.ts"
@@ -24,7 +25,10 @@ export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: str
       if (memos !== undefined) memos[memo] = created.record.id
       return created
     })
-    return ownedConversation(session, typeof made === "string" ? yield* session.conversation(made) : session.adopt(made))
+    return ownedConversation(
+      session,
+      typeof made === "string" ? yield* session.conversation(made) : session.adopt(made)
+    )
   })
 
   return {
@@ -36,7 +40,12 @@ export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: str
     waitForTask: (ref) =>
       Effect.suspend(() =>
         comesAfter(session, ref.id, taskID)
-          ? Effect.fail(new ToolFailure({ message: `This call would wait for task ${ref.id}, which itself waits for this call; neither would ever end.` }))
+          ? Effect.fail(
+            new ToolFailure({
+              message:
+                `This call would wait for task ${ref.id}, which itself waits for this call; neither would ever end.`
+            })
+          )
           : Effect.mapError(makeConversation(session, state).waitForTask(ref), asFailure)
       ),
     slot: (ref) =>
@@ -63,7 +72,10 @@ const plant = (tx: Transaction, owned: ConversationState, seed: ConversationSeed
   if (seed.model !== undefined) config.model = { provider: seed.model.provider, model: seed.model.model }
   if (seed.agent !== undefined) config.agent = seed.agent
   if (seed.context !== undefined) {
-    tx.appendEntry(owned, { kind: entryKinds.notice, model: [{ role: "user", content: [{ type: "text", text: seed.context }] }] })
+    tx.appendEntry(owned, {
+      kind: entryKinds.notice,
+      model: [{ role: "user", content: [{ type: "text", text: seed.context }] }]
+    })
   }
 }
 

@@ -21,15 +21,17 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
     const now = JSON.stringify([config.agent, config.model])
     if (asked === now) return Effect.void
     asked = now
-    return Effect.asVoid(Effect.forkScoped(instance.nextModel().pipe(
-      Effect.tap((next) =>
-        Effect.sync(() => {
-          model = `${next.provider}/${next.model}`
-          changed()
-        })
-      ),
-      Effect.ignore
-    )))
+    return Effect.asVoid(Effect.forkScoped(
+      instance.nextModel().pipe(
+        Effect.tap((next) =>
+          Effect.sync(() => {
+            model = `${next.provider}/${next.model}`
+            changed()
+          })
+        ),
+        Effect.ignore
+      )
+    ))
   }
 
   const changed = yield* chatScreen(ctx, {

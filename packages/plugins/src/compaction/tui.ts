@@ -21,7 +21,9 @@ export const tui = Effect.fn("compaction/tui")(function*(ctx: TuiContext) {
       )
     }))
 
-  const withConversation = (run: (conversation: Facade<Conversation>) => Effect.Effect<void, { readonly message: string }>) =>
+  const withConversation = (
+    run: (conversation: Facade<Conversation>) => Effect.Effect<void, { readonly message: string }>
+  ) =>
     Effect.suspend(() =>
       current === null
         ? ctx.ui.notify("There is no conversation yet.", "warning")

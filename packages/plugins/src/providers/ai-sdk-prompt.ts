@@ -62,7 +62,9 @@ const filePart = (part: FilePart, { images }: PromptOptions): LanguageModelV4Tex
 /** Text is text to every model; where it is from is said around it. */
 const attachedText = (part: FilePart): LanguageModelV4TextPart => ({
   type: "text",
-  text: `<file path="${wellFormed(part.fileName ?? "attached")}">\n${Buffer.from(part.data, "base64").toString("utf8")}\n</file>`,
+  text: `<file path="${wellFormed(part.fileName ?? "attached")}">\n${
+    Buffer.from(part.data, "base64").toString("utf8")
+  }\n</file>`,
   ...options(part.options)
 })
 

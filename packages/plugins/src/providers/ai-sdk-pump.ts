@@ -19,7 +19,10 @@ export interface Pump {
   readonly take: () => Promise<ReadonlyArray<ModelPart> | PumpEnd>
 }
 
-export const makePump = (reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>, translator: Translator): Pump => {
+export const makePump = (
+  reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
+  translator: Translator
+): Pump => {
   let parts: Array<ModelPart> = []
   let end: PumpEnd | null = null
   let taker: (() => void) | null = null

@@ -41,7 +41,9 @@ const ownerName = (): string => {
 /** What a caller is told of a failure of the records: what it asked for wrongly, or that they cannot be used now. */
 const refused = (error: { readonly _tag: string; readonly message: string }): ServiceError => {
   if (error instanceof ServiceError) return error
-  if (error._tag === "UnknownSession") return new ServiceError({ code: "unauthorized", message: "This host has no session of that id." })
+  if (error._tag === "UnknownSession") {
+    return new ServiceError({ code: "unauthorized", message: "This host has no session of that id." })
+  }
   return new ServiceError({
     code: "unavailable",
     message: error._tag === "SessionInUse"
@@ -93,7 +95,11 @@ export const coordinator = Effect.fn("session-directory/coordinator")(function*(
       const session = summary(record)
       const known = state.value.sessions.find(({ sessionID }) => sessionID === record.id)
       // A child of another session is listed nowhere.
-      if (known === undefined) return record.parentID === null ? apply([session, ...others(record.id)], { type: "changed", session }) : Effect.void
+      if (known === undefined) {
+        return record.parentID === null
+          ? apply([session, ...others(record.id)], { type: "changed", session })
+          : Effect.void
+      }
       const sessions = session.updatedAt > known.updatedAt
         ? [session, ...others(record.id)]
         : state.value.sessions.map((one) => one === known ? session : one)

@@ -48,7 +48,10 @@ export const session = Effect.fn("session-directory/session")(function*(ctx: Con
       state.value.sessions.some((one) => one.sessionID === sessionID)
         ? Effect.void
         : Effect.fail(
-          new ServiceError({ code: "invalid_arguments", message: `There is no session ${sessionID.slice(0, 80)} here.` })
+          new ServiceError({
+            code: "invalid_arguments",
+            message: `There is no session ${sessionID.slice(0, 80)} here.`
+          })
         )
     )
 
@@ -67,15 +70,23 @@ export const session = Effect.fn("session-directory/session")(function*(ctx: Con
   })
 
   yield* ctx.onActivate(Effect.gen(function*() {
-    yield* Effect.forkScoped(directory.state.forEach(({ revision, sessions }) =>
-      state.set({ ...state.value, revision, sessions: sessions.filter(isVisible).map(entryOf) })
-    ))
+    yield* Effect.forkScoped(
+      directory.state.forEach(({ revision, sessions }) =>
+        state.set({ ...state.value, revision, sessions: sessions.filter(isVisible).map(entryOf) })
+      )
+    )
     yield* Effect.forkScoped(directory.happened.forEach((event) => {
       if (event.type === "deleted") return happened.emit(event)
-      return isVisible(event.session) ? happened.emit({ type: event.type, session: entryOf(event.session) }) : Effect.void
+      return isVisible(event.session)
+        ? happened.emit({ type: event.type, session: entryOf(event.session) })
+        : Effect.void
     }))
-    yield* Effect.forkScoped(Stream.runForEach(ctx.upstream.connection.changes, ({ status }) =>
-      state.set({ ...state.value, upstream: status === "connected" ? "connected" : "disconnected" })))
+    yield* Effect.forkScoped(
+      Stream.runForEach(
+        ctx.upstream.connection.changes,
+        ({ status }) => state.set({ ...state.value, upstream: status === "connected" ? "connected" : "disconnected" })
+      )
+    )
   }))
 
   // How a session is, is said whenever that changes, and again when the coordinator is back.

@@ -49,7 +49,9 @@ export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext)
         const current = (yield* ctx.session.current)?.sessionID ?? null
         const now = yield* Clock.currentTimeMillis
         const sessionID = yield* ctx.ui.select({
-          title: known.upstream === "connected" ? "Sessions" : "Sessions, as they were before the coordinator went away",
+          title: known.upstream === "connected"
+            ? "Sessions"
+            : "Sessions, as they were before the coordinator went away",
           options: known.sessions.map((entry) => ({
             value: entry.sessionID,
             label: labelOf(entry),

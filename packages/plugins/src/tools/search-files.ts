@@ -78,7 +78,9 @@ export const searchFiles = (request: SearchRequest): Effect.Effect<SearchOutcome
         workspace: request.workspace,
         depth: Number.POSITIVE_INFINITY,
         visit: (entry) =>
-          entry.kind === "file" && (glob === null || glob(entry.segments)) ? look(entry.path, entry.file) : Effect.succeed(true)
+          entry.kind === "file" && (glob === null || glob(entry.segments))
+            ? look(entry.path, entry.file)
+            : Effect.succeed(true)
       })
     if (slow !== null) {
       return yield* new ToolFailure({

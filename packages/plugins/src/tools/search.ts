@@ -76,7 +76,9 @@ const textOf = (directory: string, shown: string, pattern: string, outcome: Sear
     `${printable(showPath(directory, path))}:${line}: ${shorten(text)}`
   )
   const notices = [
-    lines.length === 0 ? `No line matches ${JSON.stringify(pattern)} in ${shown === "." ? "the workspace" : shown}.` : "",
+    lines.length === 0
+      ? `No line matches ${JSON.stringify(pattern)} in ${shown === "." ? "the workspace" : shown}.`
+      : "",
     outcome.more
       ? `[Only the first ${outcome.found.length} matches are shown; narrow the pattern, the path or the glob.]`
       : "",

@@ -79,7 +79,9 @@ export const walk = (options: WalkOptions): Effect.Effect<LeftOut> =>
             if (examples.length < MAX_EXAMPLES) examples.push(below.join("/") + (entry.isDirectory() ? "/" : ""))
             continue
           }
-          const called = entry.bytes === null && typeof file === "string" ? path : joinBytes(file, entry.bytes ?? entry.name)
+          const called = entry.bytes === null && typeof file === "string"
+            ? path
+            : joinBytes(file, entry.bytes ?? entry.name)
           if (!(yield* options.visit({ path, file: called, segments: below, kind: kindOf(entry) }))) return false
           if (!entry.isDirectory() || below.length >= Math.min(options.depth, MAX_DEPTH)) continue
           if (!(yield* into(path, called, below, rules === null ? null : rulesBelow(rules, path)))) return false

@@ -109,9 +109,9 @@ export const makeSupervisor = (options: SupervisorOptions = {}): Effect.Effect<S
         const started = yield* Effect.uninterruptible(Effect.tap(host.spec.start, (process) =>
           Effect.sync(() => {
             host.running = process
-          }))).pipe(Effect.tapError((error) =>
-            Effect.sync(() => ended(host, { inOrder: false, reason: error.message }))
-          ))
+          }))).pipe(
+            Effect.tapError((error) => Effect.sync(() => ended(host, { inOrder: false, reason: error.message })))
+          )
         yield* Effect.forkIn(
           Effect.map(started.ended, (end) => ended(host, end)),
           scope,
