@@ -9,11 +9,11 @@ import { sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-di
 import { Placement } from "@bezel/server"
 import { processPlacement, type ProcessPlacementOptions } from "@bezel/server/process"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer, type Scope, Stream } from "effect"
+import { Context, Effect, Layer, Scope, Stream } from "effect"
 import { spawn } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { membersOf } from "../../packages/server/src/process/process-table.ts"
+import { isSameProcess, membersOf } from "../../packages/server/src/process/process-table.ts"
 
 const program = join(import.meta.dirname, "host-program.ts")
 
@@ -90,6 +90,21 @@ const deployment = (
       },
       placement: Context.get(context, Placement)
     }
+  })
+
+/** What runs of the one host of a folder, killed with the scope whatever happens. */
+const treeOf = (root: string) =>
+  Effect.gen(function*() {
+    const folder = join(root, "state/run/hosts")
+    const mark = (readdirSync(folder)[0] ?? "").replace(/\.json$/, "")
+    yield* eventually("all of it runs", () => membersOf(mark, null).length >= 3)
+    const members = membersOf(mark, null)
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        for (const member of members) if (isSameProcess(member)) process.kill(member.pid, "SIGKILL")
+      })
+    )
+    return members.map(({ pid }) => pid)
   })
 
 const pidOf = (root: string): number => {
@@ -234,14 +249,11 @@ describe("Placement.process", { timeout: 30_000 }, () => {
   it.live("leaves nothing behind when it closes: no process of the whole tree, no socket, no record", () =>
     Effect.gen(function*() {
       const root = yield* temporaryDirectory
-      const members: Array<number> = []
-      yield* Effect.scoped(Effect.gen(function*() {
+      const outer = yield* Effect.scope
+      const members = yield* Effect.scoped(Effect.gen(function*() {
         const { placement, work } = yield* deployment("leaving", {}, Effect.succeed(root))
         yield* placement.place(work)
-        const folder = join(root, "state/run/hosts")
-        const mark = (readdirSync(folder)[0] ?? "").replace(/\.json$/, "")
-        yield* eventually("all of it runs", () => membersOf(mark, null).length >= 3)
-        members.push(...membersOf(mark, null).map(({ pid }) => pid))
+        return yield* Scope.provide(treeOf(root), outer)
       }))
       expect(members.length).toBeGreaterThanOrEqual(3)
       expect(members.filter(isAlive)).toEqual([])
@@ -258,9 +270,7 @@ describe("Placement.process", { timeout: 30_000 }, () => {
       yield* Effect.addFinalizer(() => Effect.sync(() => killed.kill("SIGKILL")))
       yield* Effect.promise(() => new Promise((resolve) => killed.stdout.once("data", resolve)))
       const folder = join(root, "state/run/hosts")
-      const mark = (readdirSync(folder)[0] ?? "").replace(/\.json$/, "")
-      yield* eventually("all of it runs", () => membersOf(mark, null).length >= 3)
-      const members = membersOf(mark, null).map(({ pid }) => pid)
+      const members = yield* treeOf(root)
       // So that the host cannot notice that its coordinator is gone.
       process.kill(pidOf(root), "SIGSTOP")
       killed.kill("SIGKILL")

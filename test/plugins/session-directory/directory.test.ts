@@ -1,5 +1,5 @@
 /** The session directory from the coordinator to a presentation, with everything in one process. */
-import { Coordinator, type Fleet, type HostIdentity, LocationMap, Plugin } from "@bezel/core/host"
+import { Coordinator, type Fleet, type HostIdentity, LocationMap, Plugin, Plugins } from "@bezel/core/host"
 import { Connection, makeMemoryPair } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
 import { emptySettings, scriptedModel, temporaryDirectory, testGlobals, testSessions } from "@bezel/core/testing"
@@ -102,6 +102,24 @@ describe("the session directory under an inline coordinator", () => {
       const picker = yield* pickerOf(host)
       expect(yield* Effect.flip(picker.remove({ sessionID: theirs.id }))).toMatchObject({ code: "invalid_arguments" })
       expect((yield* store.get(theirs.id)).title).toBe("theirs")
+    }).pipe(Effect.scoped))
+
+  it.live("goes on through a reload of its session facet, for clients that hold it", () =>
+    Effect.gen(function*() {
+      const { place } = yield* deployment()
+      const host = yield* place(yield* temporaryDirectory)
+      const connection = yield* host.connect({ label: "test" })
+      const picker = yield* connection.use(SessionPicker)
+      yield* until(picker.state.changes, ({ upstream }) => upstream === "connected")
+      yield* picker.create({ title: "before" })
+      const plugins = yield* connection.use(Plugins)
+      expect(yield* plugins.reload({ plugins: ["bezel.session-directory"] })).toEqual({
+        plugins: ["bezel.session-directory"]
+      })
+      yield* until(picker.state.changes, ({ sessions, upstream }) => upstream === "connected" && sessions.length === 1)
+      yield* picker.create({ title: "after" })
+      yield* until(picker.state.changes, ({ sessions }) => sessions.length === 2)
+      expect(picker.state.value?.sessions.map(({ title }) => title)).toEqual(["after", "before"])
     }).pipe(Effect.scoped))
 
   it.live("says unavailable and shows nothing where there is no coordinator", () =>

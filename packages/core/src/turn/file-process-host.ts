@@ -70,7 +70,7 @@ export const makeFileProcessHost = (folder: string): ProcessHost => {
       return yield* new ProcessHostError({ message: `The directory ${spec.directory} of the job does not exist.` })
     }
     if (!hasStarted(key)) yield* attempt(() => launch(key, spec))
-    for (let tries = 0; tries < 200 && read(key, "pid") === null && read(key, "exit") === null; tries++) {
+    for (let tries = 0; tries < 1_000 && read(key, "pid") === null && read(key, "exit") === null; tries++) {
       yield* Effect.sleep(10)
     }
     return statusOf(key)

@@ -7,7 +7,7 @@ import { type PickerEntry, SessionPicker } from "./contract.ts"
 const minute = 60_000
 
 /** How long ago, in the largest unit that fits. */
-export const ago = (millis: number): string => {
+const ago = (millis: number): string => {
   if (millis < minute) return "just now"
   if (millis < 60 * minute) return `${Math.floor(millis / minute)} min ago`
   if (millis < 24 * 60 * minute) return `${Math.floor(millis / (60 * minute))} h ago`
