@@ -50,3 +50,11 @@ describe("Placement.inline", () => {
       })]))
     ))
 })
+
+describe("Placement.cluster", () => {
+  it.effect("says that it is not built yet", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(Placement.cluster)))
+      expect(error.message).toBe("Placing session hosts on many machines is not built yet.")
+    }))
+})

@@ -5,7 +5,7 @@ import { SessionStore } from "@bezel/core/session"
 import { Settings } from "@bezel/core/settings"
 import { SessionStorage } from "@bezel/core/storage"
 import { emptySettings, temporaryDirectory } from "@bezel/core/testing"
-import { sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-directory"
+import { SessionDirectory, sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-directory"
 import { Placement } from "@bezel/server"
 import { processPlacement, type ProcessPlacementOptions } from "@bezel/server/process"
 import { describe, expect, it } from "@effect/vitest"
@@ -206,6 +206,32 @@ describe("Placement.process", { timeout: 30_000 }, () => {
       const { id } = yield* store.create({ location: { directory: work, workspaceID: null } })
       expect((yield* Effect.flip(start(id))).message).toContain("it ended with code 7")
       expect(yield* status).toMatchObject([{ state: "waiting" }])
+    }).pipe(Effect.scoped))
+
+  it.live("tells others that the sessions of a host that died have failed, until they are open again", () =>
+    Effect.gen(function*() {
+      const { coordinator, placement, root, work } = yield* deployment("plain")
+      const host = yield* placement.place(work)
+      const { state } = yield* coordinator.directory.use(SessionDirectory)
+      const connection = yield* host.connect({ label: "test" })
+      const picker = yield* connection.use(SessionPicker)
+      yield* until(picker.state.changes, ({ upstream }) => upstream === "connected")
+      const { sessionID } = yield* picker.create({})
+      yield* connection.select(sessionID)
+      yield* until(state.changes, ({ sessions }) => sessions[0]?.status === "idle")
+      process.kill(pidOf(root), "SIGKILL")
+      yield* until(state.changes, ({ sessions }) => sessions[0]?.status === "failed")
+      yield* until(state.changes, ({ sessions }) => sessions[0]?.status === "idle")
+      expect(connection.session.value).toBe(sessionID)
+    }).pipe(Effect.scoped))
+
+  it.live("puts its sockets elsewhere where the path of the state folder is too long for them", () =>
+    Effect.gen(function*() {
+      const root = yield* temporaryDirectory
+      const state = join(root, "a-long-name-".repeat(9))
+      const { placement, work } = yield* deployment("plain", { state }, Effect.succeed(root))
+      const host = yield* placement.place(work)
+      expect((yield* host.plugins).length).toBe(2)
     }).pipe(Effect.scoped))
 
   it.live("gives each session a process of its own, which serves no other", () =>

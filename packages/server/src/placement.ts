@@ -13,6 +13,7 @@ import type { SessionApi } from "@bezel/core/session"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { type ConnectOptions, connectTo } from "./connect.ts"
 
@@ -50,8 +51,17 @@ const makeInline = Effect.gen(function*() {
   })
 })
 
-/** Finds or starts session hosts. Global. */
+/** A kind of placement whose name is reserved. */
+export class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { message: Schema.String }) {}
+
+/** Finds or starts session hosts. Global. Those in processes of their own are `processPlacement` of `@bezel/server/process`. */
 export class Placement extends Context.Service<Placement, PlacementShape>()("@bezel/server/Placement") {
   /** Session hosts in this process. */
   static readonly inline: Layer.Layer<Placement, never, LocationMap> = Layer.effect(Placement, makeInline)
+
+  /** Session hosts on many machines. */
+  static readonly cluster: Layer.Layer<Placement, NotBuilt> = Layer.effect(
+    Placement,
+    Effect.fail(new NotBuilt({ message: "Placing session hosts on many machines is not built yet." }))
+  )
 }

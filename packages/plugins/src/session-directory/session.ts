@@ -106,7 +106,9 @@ export const session = Effect.fn("session-directory/session")(function*(ctx: Con
         )
       })
       const { envelopes } = yield* main.watch
-      yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(envelopes, () => say)))
+      // What is said is how it is then, so a coordinator that is slow to listen makes nothing pile up.
+      const newest = Stream.buffer(envelopes, { capacity: 1, strategy: "sliding" })
+      yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(newest, () => say)))
       yield* Effect.forkScoped(Stream.runForEach(ctx.upstream.connection.changes, ({ status }) =>
         Effect.suspend(() => {
           if (status !== "connected") return Effect.void
