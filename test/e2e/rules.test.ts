@@ -21,7 +21,7 @@ describe("a permission rule for a tool that there is not", () => {
   it("is told in settings and agents, and the run goes on", async () => {
     const home = makeHome()
     home.settings({
-      permissions: { bsh: "deny", "*": "allow", write: "deny", bash: "deny" },
+      permissions: { bsh: "deny", "*": "allow", write: "deny", bash: "deny", ticket: { "SHOP-*": "allow" } },
       agents: { mine: { tools: { wrte: false }, permissions: { edit: "deny" } } }
     })
     const { code, stderr } = await home.run(["run", "read a.txt"], options)

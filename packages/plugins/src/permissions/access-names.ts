@@ -24,6 +24,6 @@ export const unknownAccesses = (
   return [...new Set(accesses)].filter((access) => access !== "*" && !known.has(access)).map((access) => {
     const meant = closestName(access, [...known])
     const hint = meant === null ? `there are ${[...known].sort().join(", ")}` : `did you mean ${meant}?`
-    return { access, certain, message: `there is no tool ${JSON.stringify(access)} here; ${hint}` }
+    return { access, certain, meant, message: `there is no tool ${JSON.stringify(access)} here; ${hint}` }
   })
 }

@@ -11,6 +11,8 @@ import type * as Scope from "effect/Scope"
 /** An access of a rule that no tool is known to have. */
 export interface UnknownAccess {
   readonly access: string
+  /** The access that was probably meant. */
+  readonly meant: string | null
   /** What is wrong and what was probably meant, to stand behind a colon. */
   readonly message: string
   /** Whether no tool can have it; a plugin's tool that names its accesses itself may name any. */

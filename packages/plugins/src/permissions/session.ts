@@ -31,6 +31,7 @@ import {
   type NarrowingSource,
   PermissionGate,
   PermissionOptions,
+  type PermissionRules,
   PermissionsKey,
   ProjectPermissions
 } from "./contract.ts"
@@ -195,7 +196,9 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     Effect.map(ctx.tool.list, (tools) => unknownAccesses(accesses, tools, taken))
   // Once all tools are there. What the command line says wrongly is refused by the command.
   yield* ctx.onActivate(Effect.gen(function*() {
-    for (const { message } of yield* unknown(Object.keys(settings))) {
+    for (const { access, meant, message } of yield* unknown(Object.keys(settings))) {
+      // Who allows a tool that only another project has is not deceived in anything.
+      if (meant === null && onlyAllows(settings[access])) continue
       yield* Effect.logWarning(`A rule of the setting permissions has no effect: ${message}`)
     }
   }))
@@ -219,6 +222,10 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     })
   }
 })
+
+const onlyAllows = (rule: PermissionRules[string] | undefined): boolean =>
+  rule !== undefined &&
+  (typeof rule === "string" ? [rule] : Object.values(rule)).every((verdict) => verdict === "allow")
 
 const onlyReading = (narrowing: Narrowing, call: HookToolCall): Decision => {
   const changes = narrowing.readOnly ? mayChange(call.permission) : []
