@@ -6,6 +6,7 @@ import { Plugin } from "@bezel/core/host"
 import { SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
 import { scriptedModel, testGlobals } from "@bezel/core/testing"
+import { makeFileProcessHost } from "@bezel/core/turn"
 import { sessionDirectoryPlugin } from "@bezel/plugins/session-directory"
 import { openLifeline, serveSessionHost } from "@bezel/server/process"
 import { Effect, Layer, Schema } from "effect"
@@ -22,6 +23,17 @@ const leaving = Plugin.define({
       spawn("/bin/sh", ["-c", "sleep 1000 & exec sleep 1000"], { detached: true, stdio: "ignore" }).unref()
     }))
 })
+
+/** Starts a durable job. */
+const working = (data: string) =>
+  Plugin.define({
+    id: "test.working",
+    session: (ctx) =>
+      ctx.onActivate(Effect.gen(function*() {
+        const jobs = makeFileProcessHost(`${data}/jobs`)
+        yield* jobs.start("job", { command: ["sleep", "1000"], directory: ctx.location.directory, env: {} })
+      }))
+  })
 
 const program = Effect.gen(function*() {
   const lifeline = yield* openLifeline
@@ -40,7 +52,11 @@ const program = Effect.gen(function*() {
       Layer.provideMerge(SessionStorage.layer({ directory: data }))
     )
   )
-  const plugins = [sessionDirectoryPlugin, ...(mode === "leaving" ? [leaving] : [])]
+  const plugins = [
+    sessionDirectoryPlugin,
+    ...(mode === "leaving" ? [leaving] : []),
+    ...(mode === "job" ? [working(data)] : [])
+  ]
   const globals = testGlobals(plugins, { sessions, model: scriptedModel(["hello", "hello again"]) })
   const serving = Effect.provide(serveSessionHost(lifeline), globals)
   if (mode === "deaf") {

@@ -11,7 +11,7 @@ import { processPlacement, type ProcessPlacementOptions } from "@bezel/server/pr
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
 import { spawn } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { isSameProcess, membersOf } from "../../packages/server/src/process/process-table.ts"
 
@@ -285,6 +285,22 @@ describe("Placement.process", { timeout: 30_000 }, () => {
       expect(members.filter(isAlive)).toEqual([])
       expect(readdirSync(join(root, "state/run"))).toEqual(["hosts"])
       expect(readdirSync(join(root, "state/run/hosts"))).toEqual([])
+    }).pipe(Effect.scoped))
+
+  it.live("lets the durable jobs of sessions go on when their host ends", () =>
+    Effect.gen(function*() {
+      const root = yield* temporaryDirectory
+      const outer = yield* Effect.scope
+      const host = yield* Effect.scoped(Effect.gen(function*() {
+        const { data, placement, work } = yield* deployment("job", {}, Effect.succeed(root))
+        yield* placement.place(work)
+        const file = join(data, "jobs/job/pid")
+        yield* eventually("the job runs", () => existsSync(file))
+        const job = Number(readFileSync(file, "utf8").split(" ")[0])
+        yield* Scope.addFinalizer(outer, Effect.sync(() => process.kill(-job, "SIGKILL")))
+        return { pid: pidOf(root), job }
+      }))
+      expect([isAlive(host.pid), isAlive(host.job)]).toEqual([false, true])
     }).pipe(Effect.scoped))
 
   it.live("ends, at its next start, what a killed coordinator has left behind", () =>

@@ -3,7 +3,8 @@
  *
  * A process belongs to a host if the host's mark is in its environment, which children inherit also when they leave the
  * process group or outlive their parent, if it is in the host's process group, or if it descends from one that does. The mark
- * is read from `/proc`, where there is one; elsewhere only descent and the group are known.
+ * is read from `/proc`, where there is one; elsewhere only descent and the group are known. A session's durable jobs are not
+ * of the host, although it has started them: they outlive it, and the session finds them again.
  */
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
@@ -77,18 +78,34 @@ export const startOf = (pid: number): string | null =>
 /** Whether exactly this process still lives. */
 export const isSameProcess = ({ pid, start }: ProcessName): boolean => startOf(pid) === start
 
+/** A durable job works in a folder where it has left its own process id; see the process host of `@bezel/core/turn`. */
+const isDurableJob = (pid: number): boolean => {
+  if (!hasProc) return false
+  try {
+    return readFileSync(`/proc/${pid}/cwd/pid`, "utf8").startsWith(`${pid} `)
+  } catch {
+    return false
+  }
+}
+
+/** With all that descends from them. */
+const grow = (members: Set<number>, rows: ReadonlyArray<Row>): Set<number> => {
+  for (let before = -1; members.size !== before;) {
+    before = members.size
+    for (const { parent, pid } of rows) if (members.has(parent)) members.add(pid)
+  }
+  return members
+}
+
 /** What lives of a host. */
 export const membersOf = (mark: string, root: ProcessName | null): ReadonlyArray<ProcessName> => {
   const rows = allRows(mark)
   const rootLives = root !== null && rows.some((row) => row.pid === root.pid && row.start === root.start)
   const isRoot = (row: Row) => row.marked || (rootLives && (row.pid === root.pid || row.group === root.pid))
-  const members = new Set(rows.filter(isRoot).map(({ pid }) => pid))
-  for (let before = -1; members.size !== before;) {
-    before = members.size
-    for (const { parent, pid } of rows) if (members.has(parent)) members.add(pid)
-  }
+  const members = grow(new Set(rows.filter(isRoot).map(({ pid }) => pid)), rows)
   members.delete(process.pid)
-  return rows.filter(({ pid }) => members.has(pid))
+  const jobs = grow(new Set([...members].filter(isDurableJob)), rows)
+  return rows.filter(({ pid }) => members.has(pid) && !jobs.has(pid))
 }
 
 const send = (pid: number, signal: NodeJS.Signals): void => {
