@@ -3,9 +3,10 @@
  * `mode`, a fault of its own.
  */
 import { Plugin } from "@bezel/core/host"
+import { connectUnix } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
-import { scriptedModel, testGlobals } from "@bezel/core/testing"
+import { say, scriptedModel, testGlobals, wait } from "@bezel/core/testing"
 import { makeFileProcessHost } from "@bezel/core/turn"
 import { sessionDirectoryPlugin } from "@bezel/plugins/session-directory"
 import { openLifeline, serveSessionHost } from "@bezel/server/process"
@@ -47,6 +48,12 @@ const program = Effect.gen(function*() {
     const isShown = JSON.stringify([process.argv, process.env]).includes(order.secret)
     writeFileSync(`${data}/told`, JSON.stringify({ isShown, coordinator: order.coordinator, secret: order.secret }))
   }
+  if (mode === "spent") {
+    // As if the answer with the next secret had been lost.
+    const transport = yield* connectUnix(order.coordinator)
+    transport.post(JSON.stringify({ _tag: "Admit", secret: order.secret }))
+    yield* transport.run(() => transport.close)
+  }
   const sessions = yield* Layer.build(
     SessionStore.layer({ directory: data, version: "test" }).pipe(
       Layer.provideMerge(SessionStorage.layer({ directory: data }))
@@ -57,7 +64,10 @@ const program = Effect.gen(function*() {
     ...(mode === "leaving" ? [leaving] : []),
     ...(mode === "job" ? [working(data)] : [])
   ]
-  const globals = testGlobals(plugins, { sessions, model: scriptedModel(["hello", "hello again"]) })
+  const globals = testGlobals(plugins, {
+    sessions,
+    model: scriptedModel([[wait("300 millis"), say("hello")], "hello again"])
+  })
   const serving = Effect.provide(serveSessionHost(lifeline), globals)
   if (mode === "deaf") {
     // From when it serves on, it does nothing any more.

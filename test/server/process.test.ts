@@ -157,6 +157,15 @@ describe("Placement.process", { timeout: 30_000 }, () => {
       expect(yield* coordinator.clients).toHaveLength(1)
     }).pipe(Effect.scoped))
 
+  it.live("gives a host another secret over the inherited descriptor where the next one was lost", () =>
+    Effect.gen(function*() {
+      const { coordinator, placement, work } = yield* deployment("spent")
+      const host = yield* placement.place(work)
+      const picker = yield* (yield* host.connect({ label: "test" })).use(SessionPicker)
+      yield* until(picker.state.changes, ({ upstream }) => upstream === "connected")
+      expect(yield* coordinator.clients).toEqual([{ host: work, location: host.location, leases: "all" }])
+    }).pipe(Effect.scoped))
+
   it.live("shows sessions through coordinator, host process and client, and creates them there", () =>
     Effect.gen(function*() {
       const { placement, store, work } = yield* deployment("plain")

@@ -2,16 +2,25 @@
 import { Coordinator, type Fleet, type HostIdentity, LocationMap, Plugin, Plugins } from "@bezel/core/host"
 import { Connection, makeMemoryPair } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
-import { emptySettings, scriptedModel, temporaryDirectory, testGlobals, testSessions } from "@bezel/core/testing"
+import {
+  emptySettings,
+  run,
+  say,
+  scriptedModel,
+  type ScriptedTurn,
+  temporaryDirectory,
+  testGlobals,
+  testSessions
+} from "@bezel/core/testing"
 import { SessionDirectory, sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-directory"
 import { inlineLocations, type PlacedHost, Placement } from "@bezel/server"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Stream } from "effect"
 
 const plugins = Plugin.sources("coordinator", [sessionDirectoryPlugin])
 
 /** Hosts in this process under a coordinator, over one store. */
-const deployment = (locations: "coordinated" | "alone" = "coordinated", ...answers: ReadonlyArray<string>) =>
+const deployment = (locations: "coordinated" | "alone" = "coordinated", ...answers: ReadonlyArray<ScriptedTurn>) =>
   Effect.gen(function*() {
     const sessions = yield* testSessions
     const globals = testGlobals([sessionDirectoryPlugin], { sessions, model: scriptedModel(answers) })
@@ -77,20 +86,18 @@ describe("the session directory under an inline coordinator", () => {
 
   it.live("shows a session as active while it works, and as idle afterwards", () =>
     Effect.gen(function*() {
-      const { place } = yield* deployment("coordinated", "hello")
+      const seen = yield* Deferred.make<void>()
+      const { place } = yield* deployment("coordinated", [run(Deferred.await(seen)), say("hello")])
       const host = yield* place(yield* temporaryDirectory)
       const picker = yield* pickerOf(host)
       const { sessionID } = yield* picker.create({})
-      const statuses: Array<string> = []
-      yield* Effect.forkScoped(Stream.runForEach(picker.state.changes, ({ sessions }) =>
-        Effect.sync(() => {
-          const status = sessions[0]?.status
-          if (status !== undefined && status !== statuses.at(-1)) statuses.push(status)
-        })))
+      const becomes = (status: string) => until(picker.state.changes, ({ sessions }) => sessions[0]?.status === status)
+      yield* becomes("starting")
       const { inputID } = yield* host.session.prompt({ sessionID, prompt: { text: "hi" } })
+      yield* becomes("active")
+      yield* Deferred.succeed(seen, undefined)
       expect(yield* host.session.wait(sessionID, inputID)).toMatchObject({ text: "hello" })
-      yield* until(picker.state.changes, ({ sessions }) => sessions[0]?.status === "idle")
-      expect(statuses).toEqual(["starting", "active", "idle"])
+      yield* becomes("idle")
     }).pipe(Effect.scoped))
 
   it.live("answers that there is no session where a presentation names one of another place", () =>

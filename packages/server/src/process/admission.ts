@@ -120,10 +120,11 @@ const handOn = (
     }
   })
 
-/** The host's side: shows the secret that it has, and keeps the next one. */
+/** The host's side: shows the secret that it has, and keeps the next one. `renew` gives one where that was lost. */
 export const presenting = (
   connect: Effect.Effect<Transport, ServiceError, Scope.Scope>,
-  secret: string
+  secret: string,
+  renew: Effect.Effect<string>
 ): Effect.Effect<Transport, ServiceError, Scope.Scope> => {
   let current = secret
   return Effect.gen(function*() {
@@ -139,7 +140,10 @@ export const presenting = (
       )
     )
     const admitted = decodeAdmitted(answer)
-    if (Exit.isFailure(admitted)) return yield* unauthorized
+    if (Exit.isFailure(admitted)) {
+      current = yield* renew
+      return yield* unauthorized
+    }
     current = admitted.value.secret
     return rest
   })

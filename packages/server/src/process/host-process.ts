@@ -29,7 +29,9 @@ export interface ProcessTimes {
 }
 
 export interface HostProcessOptions {
-  readonly order: HostOrder
+  readonly order: Omit<HostOrder, "secret">
+  /** A secret that admits it to its coordinator, once. */
+  readonly issue: () => string
   /** Program and arguments. */
   readonly command: ReadonlyArray<string>
   readonly environment: NodeJS.ProcessEnv
@@ -85,7 +87,7 @@ const unavailable = (message: string) => new ServiceError({ code: "unavailable",
 /** Starts it. What cannot even be started ends at once. */
 export const startProcess = (options: HostProcessOptions): Effect.Effect<HostProcess, ServiceError> =>
   Effect.gen(function*() {
-    const { command, environment, ledger, order, times } = options
+    const { command, environment, issue, ledger, order, times } = options
     const mark = randomBytes(9).toString("base64url")
     const ready = Deferred.makeUnsafe<void, ServiceError>()
     const exited = Deferred.makeUnsafe<string>()
@@ -125,6 +127,7 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
         answeredAt = performance.now()
         const message = readFromHost(text)
         if (message?.type === "ready") Deferred.doneUnsafe(ready, Effect.void)
+        if (message?.type === "spent") line.write(writeLine({ type: "secret", secret: issue() }))
         if (message?.type === "idle") inOrder = true
         if (message?.type === "failed") said = message.message
       })
@@ -141,7 +144,7 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
         Effect.succeed(signal === null ? `it ended with code ${code}` : `it was killed by ${signal}`)
       )
     })
-    line?.write(writeLine({ type: "order", order }))
+    line?.write(writeLine({ type: "order", order: { ...order, secret: issue() } }))
 
     const kill = (why: string) => {
       said ??= why

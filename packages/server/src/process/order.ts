@@ -32,6 +32,8 @@ export type HostOrder = typeof HostOrder.Type
 const ToHost = Schema.Union([
   Schema.Struct({ type: Schema.Literal("order"), order: HostOrder }),
   Schema.Struct({ type: Schema.Literal("ping") }),
+  /** Another secret, for a host that has asked for one. */
+  Schema.Struct({ type: Schema.Literal("secret"), secret: Schema.String }),
   Schema.Struct({ type: Schema.Literal("stop") })
 ])
 export type ToHost = typeof ToHost.Type
@@ -39,6 +41,8 @@ export type ToHost = typeof ToHost.Type
 const FromHost = Schema.Union([
   Schema.Struct({ type: Schema.Literal("ready") }),
   Schema.Struct({ type: Schema.Literal("pong") }),
+  /** Its secret is spent: an answer with the next one was lost on the way. */
+  Schema.Struct({ type: Schema.Literal("spent") }),
   /** It is about to end because nobody needs it. */
   Schema.Struct({ type: Schema.Literal("idle") }),
   /** It cannot do what it was started for. */

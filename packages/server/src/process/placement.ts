@@ -121,10 +121,10 @@ const specMaker = (options: ProcessPlacementOptions, folders: Folders, coordinat
             sessionID,
             socket,
             coordinator,
-            secret: admission.issue(identity),
             idleMillis: Duration.toMillis(options.idleTime ?? "10 minutes"),
             options: options.options ?? null
           },
+          issue: () => admission.issue(identity),
           command: options.command,
           environment: options.environment ?? globalThis.process.env,
           log,

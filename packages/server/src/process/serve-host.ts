@@ -16,6 +16,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Socket } from "node:net"
 import { presenting } from "./admission.ts"
@@ -30,6 +31,8 @@ const cannot = (message: string) => new ServiceError({ code: "unavailable", mess
 export interface Lifeline {
   readonly order: HostOrder
   readonly say: (message: FromHost) => void
+  /** Asks for another secret. */
+  readonly renew: Effect.Effect<string>
   /** Completes when it is told to end, or when its coordinator is gone. */
   readonly over: Effect.Effect<void>
 }
@@ -38,6 +41,7 @@ export interface Lifeline {
 export const openLifeline: Effect.Effect<Lifeline, ServiceError, Scope.Scope> = Effect.gen(function*() {
   const order = Deferred.makeUnsafe<HostOrder, ServiceError>()
   const over = Deferred.makeUnsafe<void>()
+  const secrets = yield* Queue.unbounded<string>()
   const socket = yield* Effect.acquireRelease(
     Effect.try({
       try: () => new Socket({ fd: lifelineDescriptor, readable: true, writable: true }),
@@ -54,19 +58,24 @@ export const openLifeline: Effect.Effect<Lifeline, ServiceError, Scope.Scope> = 
   }
   const take = (message: ToHost | null) => {
     if (message?.type === "order") Deferred.doneUnsafe(order, Effect.succeed(message.order))
+    if (message?.type === "secret") Queue.offerUnsafe(secrets, message.secret)
     if (message?.type === "ping") say({ type: "pong" })
     if (message?.type === "stop") Deferred.doneUnsafe(over, Effect.void)
   }
   socket.on("data", lineReader((line) => take(readToHost(line)))).on("error", gone).on("end", gone).on("close", gone)
-  return { order: yield* Deferred.await(order), say, over: Deferred.await(over) }
+  const renew = Effect.suspend(() => {
+    say({ type: "spent" })
+    return Queue.take(secrets)
+  })
+  return { order: yield* Deferred.await(order), say, renew, over: Deferred.await(over) }
 })
 
 /** The connection to the coordinator, as whoever the order's secret says. */
-const upstreamOf = (order: HostOrder): UpstreamShape => ({
+const upstreamOf = ({ order, renew }: Lifeline): UpstreamShape => ({
   connect: () =>
     Connection.make({
       label: `the session host of ${order.host}`,
-      connect: presenting(connectUnix(order.coordinator), order.secret)
+      connect: presenting(connectUnix(order.coordinator), order.secret, renew)
     })
 })
 
@@ -123,7 +132,7 @@ export const serveSessionHost = (lifeline: Lifeline): Effect.Effect<void, Servic
     yield* Effect.raceFirst(over, idle)
   }).pipe(
     Effect.scoped,
-    Effect.provide(Layer.provide(LocationMap.layer, Layer.succeed(Upstream, upstreamOf(order)))),
+    Effect.provide(Layer.provide(LocationMap.layer, Layer.succeed(Upstream, upstreamOf(lifeline)))),
     Effect.tapError((error) => Effect.sync(() => say({ type: "failed", message: error.message.replace(/\.$/, "") })))
   )
 }
