@@ -4,10 +4,10 @@ import { resolveLocation } from "@bezel/core/location"
 import { parseModelRef } from "@bezel/core/model"
 import { type SessionApi, SessionStore } from "@bezel/core/session"
 import { Settings } from "@bezel/core/settings"
-import { builtinTerminalPlugins } from "@bezel/plugins"
+import { builtinCoordinatorPlugins, builtinTerminalPlugins } from "@bezel/plugins"
 import { AgentList } from "@bezel/plugins/agents/contract"
 import { KeybindingsSetting, ThemeSetting } from "@bezel/plugins/settings"
-import { type PlacedHost, Placement } from "@bezel/server"
+import { inlineLocations, type PlacedHost, Placement } from "@bezel/server"
 import { runTerminal } from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -18,7 +18,7 @@ import { nearest } from "../arguments/suggest.ts"
 import { Exit, exitCode, signalCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { globalLayer } from "../host/global.ts"
-import { locationsLayer } from "../host/location.ts"
+import { hostLayer } from "../host/location.ts"
 import { isTrusted, outsidePlugins, outsideSources } from "../host/outside-plugins.ts"
 import { runProcess } from "../host/process.ts"
 import { askForTrust } from "../host/trust.ts"
@@ -56,7 +56,9 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
       if (warnings.length < maxWarnings) warnings.push(message)
     }
   }
-  const layer = Layer.provideMerge(Placement.inline, locationsLayer({ ...global, coordinated: true }))
+  // Under a coordinator in this process, which knows the other sessions.
+  const locations = inlineLocations({ plugins: builtinCoordinatorPlugins(environment.version) })
+  const layer = Placement.inline.pipe(Layer.provideMerge(locations), Layer.provideMerge(hostLayer(global)))
   return runProcess(
     Effect.gen(function*() {
       const shown = yield* show(path ?? currentFolder(), options, environment, warnings).pipe(

@@ -9,10 +9,9 @@ import { InteractionBroker, ServiceDirectory } from "@bezel/core/service"
 import { SessionRuntime, SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings, type Trust } from "@bezel/core/settings"
 import { ToolRegistry } from "@bezel/core/tool"
-import { builtinCoordinatorPlugins, type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
+import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
 import { PermissionGate } from "@bezel/plugins/permissions/contract"
-import { inlineLocations } from "@bezel/server"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -22,8 +21,6 @@ import { isTrusted, outsidePlugins, outsideSources, userPluginFolder } from "./o
 export interface LocationOptions extends GlobalOptions {
   /** For the built-in plugins. */
   readonly plugins: BuiltinOptions
-  /** Under a coordinator in this process, which knows the other sessions; default: none. */
-  readonly coordinated?: boolean
 }
 
 /** Which plugins a location has: read anew each time that one boots. */
@@ -54,14 +51,8 @@ const sessionPluginsLayer = (options: LocationOptions) =>
 export const hostLayer = (options: LocationOptions) =>
   Layer.provideMerge(sessionPluginsLayer(options), globalLayer(options))
 
-/** The same with the locations over it. */
-export const locationsLayer = (options: LocationOptions) =>
-  Layer.provideMerge(
-    options.coordinated === true
-      ? inlineLocations({ plugins: builtinCoordinatorPlugins(options.environment.version) })
-      : LocationMap.layer,
-    hostLayer(options)
-  )
+/** The same with the locations over it, each for itself. */
+export const locationsLayer = (options: LocationOptions) => Layer.provideMerge(LocationMap.layer, hostLayer(options))
 
 /** A booted location, as the commands of this process use it. */
 export const openLocation = Effect.fn("openLocation")(function*(directory: string) {

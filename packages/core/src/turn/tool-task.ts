@@ -208,7 +208,9 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         if (decision.block !== undefined) {
           return { blocked: decision.block, code: decision.code ?? "blocked" } as const
         }
-        if (decision.args === undefined || hook.options.gate === true) continue
+        if (decision.args === undefined || hook.options.gate === true) {
+          continue
+        }
         const rechecked = offered.accept(input.name, decision.args)
         if ("refused" in rechecked) {
           return {
