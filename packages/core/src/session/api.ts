@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { LocationRef } from "../location/index.ts"
-import type { SessionRuntimeShape } from "./runtime.ts"
+import type { SessionRuntimeShape } from "./runtime-shape.ts"
 import type { CreateSession, SessionStoreShape } from "./store.ts"
 
 export interface SessionApi extends Omit<SessionStoreShape, "create" | "report">, SessionRuntimeShape {

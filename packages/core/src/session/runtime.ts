@@ -17,21 +17,12 @@ import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type {
-  Conversation,
-  ConversationConfig,
-  HarnessError,
-  InputHandle,
-  InputOutcome,
-  Namespace,
-  SendInput
-} from "../harness/index.ts"
+import type { Conversation, HarnessError, InputHandle, InputOutcome, Namespace } from "../harness/index.ts"
 import { HarnessError as HarnessFault, mainConversation } from "../harness/index.ts"
 import { makeLine } from "../kernel/index.ts"
 import { Location, makeKeyed } from "../location/index.ts"
-import type { FilePart, ModelRef, TextPart } from "../model/index.ts"
+import type { FilePart, TextPart } from "../model/index.ts"
 import { fallbackModel, ProviderRegistry } from "../model/index.ts"
-import type { StorageError } from "../storage/index.ts"
 import { SessionStorage } from "../storage/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
@@ -43,101 +34,11 @@ import { makeExchanges } from "./exchange.ts"
 import { SessionLocationMismatch } from "./identity.ts"
 import type { Held, Live, OpenError } from "./live.ts"
 import type { OpenSession } from "./open-session.ts"
-import { CurrentSession, makePluginCode, type PluginCode } from "./plugin-code.ts"
+import { CurrentSession, makePluginCode } from "./plugin-code.ts"
 import { makeReopenable, type Reopenable } from "./reopenable.ts"
+import type { Prompt, SessionRuntimeHost, SessionRuntimeOptions, SessionRuntimeShape } from "./runtime-shape.ts"
 import { SessionStore } from "./store.ts"
 import { titleOfView } from "./title.ts"
-
-/** What somebody asks of a session. */
-export interface Prompt {
-  readonly text: string
-  readonly files?: ReadonlyArray<FilePart>
-}
-
-export interface PromptOptions {
-  readonly sessionID: string
-  readonly prompt: Prompt
-  /** Default: the main conversation. */
-  readonly conversationID?: string
-  readonly whenBusy?: SendInput["whenBusy"]
-  /** A prompt with an id that the session has accepted before is that same prompt. */
-  readonly requestID?: string
-  /** `false` only accepts it; the work starts with `resume`. */
-  readonly resume?: boolean
-}
-
-export interface SessionRuntimeShape {
-  /** Accepts a prompt durably and gives its input's id; does not wait for the answer. */
-  readonly prompt: (options: PromptOptions) => Effect.Effect<{ readonly inputID: string }, OpenError>
-  /** The same, placed into the running turn at its next boundary. */
-  readonly steer: (
-    options: Omit<PromptOptions, "whenBusy" | "resume">
-  ) => Effect.Effect<{ readonly inputID: string }, OpenError>
-  /** Starts work that is there: accepted prompts, and what a crash left. */
-  readonly resume: (sessionID: string) => Effect.Effect<void, OpenError>
-  /** Completes when no turn runs and nothing is queued; with an input's id, when that has ended. Holds nothing but the session. */
-  readonly wait: {
-    (sessionID: string): Effect.Effect<void, OpenError>
-    (sessionID: string, inputID: string): Effect.Effect<InputOutcome, OpenError>
-  }
-  /** Durably ends the running turn, if there is one. */
-  readonly interrupt: (sessionID: string, reason?: string) => Effect.Effect<void, OpenError>
-  /** Sessions with running or queued work, by id. */
-  readonly active: Effect.Effect<ReadonlyArray<string>>
-  readonly configure: (sessionID: string, patch: Partial<ConversationConfig>) => Effect.Effect<void, OpenError>
-  readonly abortInput: (
-    sessionID: string,
-    inputID: string
-  ) => Effect.Effect<"aborted" | "already_placed" | "ended", OpenError>
-  /** A new conversation of the session whose transcript is the main one's up to and including entry `at`; gives its id. */
-  readonly fork: (sessionID: string, at: string) => Effect.Effect<string, OpenError>
-  /** Text of the newest final answer of the main conversation, or an empty string. */
-  readonly finalText: (sessionID: string) => Effect.Effect<string, OpenError>
-  /** The folder of the files that a session keeps, artifacts among them. Made if it is not there; opens no session. */
-  readonly folder: (sessionID: string) => Effect.Effect<string, StorageError>
-}
-
-/** What only hosts see of the runtime. */
-export interface SessionRuntimeHost extends SessionRuntimeShape {
-  /** Opens a session, or holds it open, for the life of the scope; its work starts. */
-  readonly open: (sessionID: string) => Effect.Effect<OpenSession, OpenError, Scope.Scope>
-  /**
-   * Changes what is declared for all sessions, open ones included. One in which something required fails is closed: with a
-   * gate missing it must not go on.
-   */
-  readonly declare: (change: {
-    readonly add: ReadonlyArray<SessionDeclaration>
-    readonly remove: ReadonlyArray<SessionDeclaration>
-  }) => Effect.Effect<void>
-  readonly targets: () => ReadonlyArray<DeclarationTarget>
-  /** Where the host has the sessions run code of plugins. */
-  readonly code: PluginCode
-  /**
-   * Runs an exchange of these plugins' code between two rests: no session starts anything meanwhile, and those that are in
-   * the middle of that code are suspended and opened again afterwards, under what is declared then. Others notice nothing.
-   */
-  readonly exchanging: <A, E, R>(
-    plugins: ReadonlyArray<string>,
-    exchange: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E, R>
-  /** Completes when no work runs: until then the location is needed. */
-  readonly settled: Effect.Effect<void>
-  /** For what was sent to a conversation and not through `prompt`: keeps the session open for it, and tells the catalogue. */
-  readonly account: (sessionID: string) => Effect.Effect<void, OpenError>
-  /** The model that a conversation with these settings asks next. Whether it can be used is not looked at. */
-  readonly nextModel: (config: Pick<ConversationConfig, "agent" | "model">) => Effect.Effect<ModelRef>
-  /** What turns need beyond models and tools; set by the host before anything opens. */
-  readonly configureTurns: (
-    options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">>
-  ) => Effect.Effect<void>
-}
-
-export interface SessionRuntimeOptions {
-  /** How long a session stays open after its last holder; default 2 seconds, during which no other process can write it. */
-  readonly idleTime?: Duration.Input
-  /** Time limit of each effect that extensions run when a session opens; default 10 seconds. */
-  readonly declarationLimit?: Duration.Input
-}
 
 const isClosed = (error: unknown): boolean => error instanceof HarnessFault && error.code === "closed"
 
