@@ -64,7 +64,12 @@ describe("the indexer", () => {
       const { id } = yield* running.session.create()
       const view = yield* viewOf(running, id)
       expect(yield* running.ask(id, "index it")).toBe("started")
-      expect(yield* until(view, ({ tasks, turn }) => turn === null ? Object.values(tasks)[0] : undefined)).toEqual({
+      // It has scanned when it writes, which may be after the turn has ended.
+      const shown = yield* until(view, ({ tasks, turn }) => {
+        const [task] = Object.values(tasks)
+        return turn === null && JSON.stringify(task?.status).includes("writing") ? task : undefined
+      })
+      expect(shown).toEqual({
         kind: "example.indexer",
         background: true,
         status: { stage: "writing", files: 0, last: null }

@@ -153,9 +153,10 @@ describe("what a command leaves running", () => {
           `for p in /proc/[0-9]*; do [ "$(readlink $p/cwd)" = "${place.directory}" ] && kill -9 \${p#/proc/}; done; true`
         ])
       } else {
-        expect(text).toContain(
-          `ok\n[exit code 0; still running in the background: ${details.background[0]?.pid} ${left}`
-        )
+        const [process] = details.background
+        expect(text).toContain(`ok\n[exit code 0; still running in the background: ${process?.pid} ${process?.command}`)
+        // A process has the name of the shell until it has become what it runs.
+        expect([left, `bash -c ${command}`]).toContain(process?.command)
         expect(details.background).toHaveLength(1)
       }
     }))
