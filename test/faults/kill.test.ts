@@ -11,7 +11,7 @@ import { type Backend, runLife, worldOf } from "./session-script.ts"
 
 /** `BEZEL_FAULTS=full` kills as often as a release wants to see. */
 const full = process.env.BEZEL_FAULTS === "full"
-const randomKills = full ? 200 : 40
+const randomKills = full ? 1_000 : 200
 const backends: ReadonlyArray<Backend> = ["sqlite", "jsonl", "segments"]
 /** Where a segment ends is no boundary of its own, so every commit of it is for a full run. */
 const everyCommit = full ? backends : backends.slice(0, 2)

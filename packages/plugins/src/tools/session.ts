@@ -30,10 +30,12 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
       Effect.suspend(() => {
         if (swept) return Effect.void
         swept = true
-        return Effect.forkScoped(Effect.flatMap(endSurvivors, (count) =>
+        const sweep = Effect.flatMap(endSurvivors, (count) =>
           count === 0
             ? Effect.void
-            : Effect.logInfo(`Ended ${count} processes that a Bezel which was killed had left running.`)))
+            : Effect.logInfo(`Ended ${count} processes that a Bezel which was killed had left running.`))
+        // A short session waits for it at its end.
+        return Effect.forkScoped(Effect.uninterruptible(sweep))
       }),
       Effect.acquireRelease(Effect.void, () =>
         Effect.andThen(

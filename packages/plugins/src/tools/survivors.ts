@@ -6,7 +6,8 @@
  * at, is left alone. So is what this process itself runs in.
  */
 import * as Effect from "effect/Effect"
-import { readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { readlinkSync } from "node:fs"
+import { readdir, readFile } from "node:fs/promises"
 import { type FoundProcess, killProcesses, MARK, startOf } from "./process-tree.ts"
 
 /** Environment variable that names the Bezel that runs a command. */
@@ -46,26 +47,37 @@ interface Survivors {
 const variable = (environment: string, name: string): string | null =>
   environment.split("\0").find((line) => line.startsWith(`${name}=`))?.slice(name.length + 1) ?? null
 
-const environmentOf = (pid: string): string | null => {
+/** The environment of a process that is a command's, else `null`. */
+const environmentOf = async (pid: string): Promise<string | null> => {
   try {
-    // Most processes are no command's, and are not looked at any further.
-    const bytes = readFileSync(`/proc/${pid}/environ`)
+    const bytes = await readFile(`/proc/${pid}/environ`)
     return bytes.includes(`${OWNER}=`) ? bytes.toString() : null
   } catch {
     return null
   }
 }
 
-const findSurvivors = (): ReadonlyArray<Survivors> => {
+/** Beside the work that goes on, which does not wait for a look at every process of the machine. */
+const environments: Effect.Effect<ReadonlyArray<readonly [pid: string, environment: string]>> = Effect.gen(function*() {
   if (process.platform !== "linux") return []
+  const pids = yield* Effect.promise(() => readdir("/proc").catch((): Array<string> => []))
+  const read = yield* Effect.forEach(
+    pids.filter((pid) => /^\d+$/.test(pid) && Number(pid) !== process.pid),
+    (pid) => Effect.promise(async () => [pid, await environmentOf(pid)] as const),
+    { concurrency: 4 }
+  )
+  return read.flatMap(([pid, environment]) => environment === null ? [] : [[pid, environment] as const])
+})
+
+const survivorsIn = (
+  environments: ReadonlyArray<readonly [pid: string, environment: string]>
+): ReadonlyArray<Survivors> => {
   const outer = (process.env[MARK] ?? "").split(":")
   const gone = new Map<string, boolean>()
   const found = new Map<string, Survivors>()
-  for (const pid of readdirSync("/proc")) {
-    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue
-    const environment = environmentOf(pid)
-    const owner = environment === null ? null : variable(environment, OWNER)
-    const mark = environment === null ? null : variable(environment, MARK)?.split(":").at(-1) ?? null
+  for (const [pid, environment] of environments) {
+    const owner = variable(environment, OWNER)
+    const mark = variable(environment, MARK)?.split(":").at(-1) ?? null
     if (owner === null || mark === null || mark === "" || outer.includes(mark)) continue
     const isOrphan = gone.get(owner) ?? isGone(owner)
     gone.set(owner, isOrphan)
@@ -79,8 +91,8 @@ const findSurvivors = (): ReadonlyArray<Survivors> => {
 }
 
 /** Ends what commands of a Bezel that is gone have left running; gives how many processes that were. */
-export const endSurvivors: Effect.Effect<number> = Effect.suspend(() => {
-  const all = findSurvivors()
+export const endSurvivors: Effect.Effect<number> = Effect.flatMap(environments, (found) => {
+  const all = survivorsIn(found)
   return Effect.forEach(all, ({ known, mark }) => killProcesses({ leader: null, mark, known }), {
     concurrency: "unbounded",
     discard: true
