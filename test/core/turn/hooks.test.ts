@@ -196,6 +196,30 @@ it.effect("a namespace writes only its declared keys, shows only its projection,
     expect(yield* fresh.get(harness.main.id)).toEqual({ mode: "on", secret: "canary", added: 1 })
   }))
 
+it.effect("a rewindable slice is read as of an entry by the fork there, and a sticky one begins anew", () =>
+  Effect.gen(function*() {
+    const { harness } = yield* open(memory().storage(), ["one", "two"])
+    const plan = yield* harness.namespace("plan", { rewindable: { step: 0 }, sticky: { seen: 0 } })
+    yield* harness.resume
+    const mark = (n: number) =>
+      Effect.gen(function*() {
+        yield* plan.update(harness.main.id, (draft) => {
+          draft.step = n
+          draft.seen = n
+        })
+        yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
+        return (yield* harness.main.snapshot).view.entries.at(-1)?.id ?? ""
+      })
+    const first = yield* mark(1)
+    yield* mark(2)
+    const fork = yield* harness.main.fork(first)
+    expect(yield* plan.get(fork.id)).toEqual({ step: 1, seen: 0 })
+    yield* plan.update(fork.id, (draft) => {
+      draft.step = 9
+    })
+    expect(yield* plan.get(harness.main.id)).toEqual({ step: 2, seen: 2 })
+  }))
+
 it.effect("a draft used after its commit changes nothing", () =>
   Effect.gen(function*() {
     const { harness } = yield* open(memory().storage(), [])
