@@ -110,10 +110,11 @@ it.effect("waitingOn is cleared when the handler unwinds on an abort", () =>
     expect((yield* harness.main.snapshot).view.turn).toBeNull()
   }))
 
-it.effect("two writers of one memo both get the winner, null is a value, and namespaces do not collide", () =>
+it.effect("two writers of one memo both get the winner, null is a value, namespaces do not collide, and it ends with the call", () =>
   Effect.gen(function*() {
     const seen: Array<JsonValue | undefined> = []
-    const { harness } = yield* open(memory().storage(), [[call("echo", { text: "a" })], "ok"])
+    const storage = memory().storage()
+    const { harness } = yield* open(storage, [[call("echo", { text: "a" })], "ok"])
     const one = yield* harness.namespace("one", {})
     const two = yield* harness.namespace("two", {})
     const racing = (api: BeforeToolApi) =>
@@ -135,6 +136,9 @@ it.effect("two writers of one memo both get the winner, null is a value, and nam
     yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
     expect(seen).toEqual([null, null, null, "nothing"])
     expect(JSON.stringify((yield* harness.main.snapshot).view)).not.toContain("memos")
+    // They end with the call.
+    expect(yield* storage.document(`sticky:${harness.main.id}`)).toMatchObject({ slots: {} })
+    expect(JSON.stringify(yield* storage.document(`sticky:${harness.main.id}`))).not.toContain("memos")
   }))
 
 it.effect("a decision memo survives a crash: nobody is asked twice", () =>
