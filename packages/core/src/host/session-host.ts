@@ -32,6 +32,7 @@ import { Conversation } from "./conversation.ts"
 import { makeGenerations } from "./generation.ts"
 import { type CurrentSettings, makeCurrentSettings } from "./location-settings.ts"
 import { Plugins } from "./plugins.ts"
+import { Registries } from "./registries.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import { makeBinding } from "./registrations.ts"
 import type { SessionHostParts } from "./session-context.ts"
@@ -92,6 +93,7 @@ const makeSessionHost = Effect.gen(function*() {
   // Ahead of all plugins, so that their session effects find the service there.
   yield* directory.declare(Conversation, { perSession: true })
   yield* directory.declare(Plugins, { perSession: false })
+  yield* directory.declare(Registries, { perSession: false })
   yield* runtime.declare({
     remove: [],
     add: [
@@ -197,13 +199,14 @@ export const endpointLayer = Layer.effect(
   Endpoint,
   Effect.gen(function*() {
     const { plugins, reload, reloadSettings } = yield* PluginKernel
-    const { attach, detach, directory } = yield* SessionHost
+    const { attach, detach, directory, providers, tools } = yield* SessionHost
     const told = Effect.map((ids: ReadonlyArray<string>) => ({ plugins: ids }))
     yield* Effect.orDie(directory.provide(Plugins, {
       list: () => plugins,
       reload: (options) => told(reload(options)),
       reloadSettings: () => told(reloadSettings)
     }))
+    yield* Effect.orDie(directory.provide(Registries, { tools: () => tools.list, models: () => providers.list }))
     return Endpoint.of(yield* Endpoint.make({ attach, detach }))
   })
 )
