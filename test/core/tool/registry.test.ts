@@ -202,6 +202,26 @@ describe("what a model is told of arguments", () => {
       expect(JSON.stringify(definition)).not.toContain("$ref")
     }))
 
+  it.effect("is the JSON Schema that a tool gives itself, word for word, each tool its own", () =>
+    Effect.gen(function*() {
+      const registry = yield* makeToolRegistry()
+      const input = Schema.Record(Schema.String, Schema.Json)
+      const schemas = ["one", "two"].map((name) => ({
+        type: "object",
+        properties: { [name]: { $ref: "#/$defs/x", default: 1 } },
+        $defs: { x: { type: "integer", format: "odd" } }
+      }))
+      yield* registry.transform(plugin("a", 0), (draft) => {
+        for (const [index, inputSchema] of schemas.entries()) {
+          draft.set(`t${index}`, tool({ description: "t", input, inputSchema, execute: () => Effect.void }))
+        }
+      })
+      const made = yield* registry.materialize(everything)
+      expect(made.definitions.map(({ inputSchema }) => inputSchema)).toEqual(schemas)
+      expect(made.accept("t0", { anything: [1] })).toMatchObject({ accepted: { input: { anything: [1] } } })
+      expect(made.accept("t0", [])).toMatchObject({ refused: { code: "invalid_arguments" } })
+    }))
+
   it.effect("is an empty object for a tool without parameters, which a model may also leave out as null members", () =>
     Effect.gen(function*() {
       const registry = yield* makeToolRegistry()

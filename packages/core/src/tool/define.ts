@@ -44,6 +44,7 @@ export const tool = <I, O = never>(options: ToolOptions<I, O>): Tool => {
   return {
     description: options.description,
     input: eraseCodec(options.input),
+    ...(options.inputSchema === undefined ? {} : { inputSchema: options.inputSchema }),
     replay: options.replay ?? "never",
     executionMode: options.executionMode ?? "parallel",
     bounds: options.bounds === undefined ? null : { ...defaultBounds, ...options.bounds },

@@ -24,19 +24,22 @@ export interface ToolArguments {
 
 /** Fails with one sentence if the schema cannot be told to a model: not an object, or without a JSON form. */
 export const toolArguments = (tool: Tool): Result.Result<ToolArguments, string> => {
-  const known = compiled.get(tool.input)
+  const key = tool.inputSchema ?? tool.input
+  const known = compiled.get(key)
   if (known !== undefined) return known
   const made = compile(tool)
-  compiled.set(tool.input, made)
+  compiled.set(key, made)
   return made
 }
 
 // A registry is rebuilt often, its schemas seldom change.
-const compiled = new WeakMap<Tool["input"], Result.Result<ToolArguments, string>>()
+const compiled = new WeakMap<object, Result.Result<ToolArguments, string>>()
 
 const compile = (tool: Tool): Result.Result<ToolArguments, string> => {
   const schema = Result.try({
-    try: () => withoutParameters(inline(Schema.toJsonSchemaDocument(tool.input, { onExcessProperty: "error" }))),
+    try: () =>
+      tool.inputSchema ??
+        withoutParameters(inline(Schema.toJsonSchemaDocument(tool.input, { onExcessProperty: "error" }))),
     catch: (cause) => `its input schema has no JSON form: ${sentence(cause)}`
   })
   if (Result.isFailure(schema)) return Result.fail(schema.failure)

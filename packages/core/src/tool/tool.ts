@@ -7,7 +7,7 @@
  */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { JsonValue } from "../json/index.ts"
+import type { JsonObject, JsonValue } from "../json/index.ts"
 import type { FilePart, TextPart } from "../model/index.ts"
 import type { ToolWork } from "./work.ts"
 
@@ -91,6 +91,8 @@ export interface ToolPermission {
 export interface Tool {
   readonly description: string
   readonly input: Schema.Codec<unknown, unknown>
+  /** What a model is told of the arguments, if not the JSON form of `input`. */
+  readonly inputSchema?: JsonObject
   readonly replay: Replay
   /** `"sequential"` calls run alone: no other call of the answer runs beside them. */
   readonly executionMode: "parallel" | "sequential"
@@ -103,6 +105,11 @@ export interface Tool {
 export interface ToolOptions<I, O> {
   readonly description: string
   readonly input: Schema.Codec<I, unknown>
+  /**
+   * JSON Schema of the arguments as a model is told it, for a tool whose schema comes from elsewhere as JSON. `input` still
+   * says what is accepted, so it should accept no less.
+   */
+  readonly inputSchema?: JsonObject
   /**
    * Describes the output stored as `details`; without it a returned `ToolResult`, text or nothing is taken as it is.
    */
