@@ -32,9 +32,7 @@ const registry = (
         transform: (change) =>
           providers.contributions.transform({ plugin: "bezel.providers", version: "1", order: 0 }, change).pipe(
             Effect.provideService(Scope.Scope, scope)
-          ),
-        reload: providers.contributions.reload,
-        list: Effect.map(providers.table, (table) => [...table.plugins].map(([id, plugin]) => ({ id, plugin })))
+          )
       }
     }).pipe(Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(environment)))
     expect(yield* providers.contributions.faults).toEqual([])
@@ -55,7 +53,7 @@ describe("the providers of a location", () => {
       expect(model.info).toMatchObject({ provider: "bezel", model: "offline" })
       expect(textOf((yield* collect(model)).parts)).toContain("ANTHROPIC_API_KEY")
       expect(yield* problem(providers, { provider: "anthropic", model: "claude-sonnet-5-5" })).toContain(
-        "set ANTHROPIC_API_KEY"
+        "store one with bezel auth set anthropic, or set ANTHROPIC_API_KEY"
       )
       expect(yield* problem(providers, { provider: "openai", model: "x" })).toContain("set OPENAI_API_KEY")
       expect(yield* problem(providers, { provider: "bezel", model: "oflline" })).toContain("did you mean offline?")

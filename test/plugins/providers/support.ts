@@ -55,7 +55,7 @@ export const model = (wire: Wire, baseURL: string, change: Partial<ModelInfo> = 
     name: "Local",
     package: wire === "openai" ? openAICompatiblePackage : anthropicPackage,
     baseURL,
-    apiKey: Redacted.make(secretKey),
+    key: { kind: "key", value: Redacted.make(secretKey) },
     headers: { "x-team": Redacted.make("team-secret-value") }
   }, info(change))
 

@@ -5,8 +5,23 @@
  * an immutable `ProviderTable`. Nothing here connects to anything: a provider is asked to `open` a model only when it is used.
  */
 import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import { type Model, ModelError, type ModelInfo, type ModelRef } from "./model.ts"
 import { closeMatches, formatModelRef } from "./ref.ts"
+
+/** What a provider is authorized with: a key as it is sold, or a token that somebody signed in for, which expires. */
+export interface ProviderKey {
+  readonly kind: "key" | "token"
+  readonly value: Redacted.Redacted
+}
+
+/** How a provider gets its key, where it takes one. */
+export interface KeySlot {
+  /** Where its key is from now, for people, such as `ANTHROPIC_API_KEY`; `null`: it has none. */
+  readonly source: string | null
+  /** The same provider, which asks for its key whenever a model of it is opened. */
+  readonly give: (source: string, key: Effect.Effect<ProviderKey, ModelError>) => Provider
+}
 
 /** Whether a provider can be used as it is set up; `reason` is one sentence that says what to do. */
 export type Availability =
@@ -20,7 +35,12 @@ export interface Provider {
   /** True where the provider knows more models than `models` lists: then any id is handed to `open`. */
   readonly openEnded: boolean
   readonly availability: Availability
-  /** Makes the model. It is called for ids in `models`, and for any id if `openEnded`; it connects to nothing. */
+  /** Absent where there is no key to give: it needs none, or knows its own. */
+  readonly key?: KeySlot
+  /**
+   * Makes the model. It is called for ids in `models`, and for any id if `openEnded`, before every request; it connects to
+   * nothing, unless the key has to be renewed.
+   */
   readonly open: (modelID: string) => Effect.Effect<Model, ModelError>
 }
 

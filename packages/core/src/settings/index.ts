@@ -1,6 +1,7 @@
 export { closestName } from "./check.ts"
 export * from "./error.ts"
-export { leadsOutOfProject, projectFolders, realPathWithin } from "./files.ts"
+export type { FileProblem } from "./files.ts"
+export { leadsOutOfProject, projectFolders, readRegularFile, realPathWithin, writePrivateFile } from "./files.ts"
 export { settingsJsonSchema } from "./json-schema.ts"
 export * from "./key.ts"
 export * from "./paths.ts"

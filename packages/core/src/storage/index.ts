@@ -1,5 +1,6 @@
 export { attempt as attemptOn, Database, ensureFormat, storageError } from "./database.ts"
 export type { DatabaseOptions, Durability, Format, Migration, StoredSort } from "./database.ts"
+export { fileLock } from "./file-lock.ts"
 export { openJsonl, openJsonlReader } from "./jsonl.ts"
 export type { JsonlOptions, JsonlReader } from "./jsonl.ts"
 export { leaseState } from "./lease.ts"

@@ -2,8 +2,7 @@
  * The writer lease of a session: at most one process writes, and who it is can be told.
  *
  * The lease is a lock that the operating system drops when its holder dies, however it dies, so a dead holder is replaced
- * at once. It is held on a file of its own that nothing else ever opens: closing any descriptor of a locked file drops the
- * lock. The lock is on the file itself, so a session reached through a symlink is the same session. Beside it, a small JSON
+ * at once. The lock is on the file itself, so a session reached through a symlink is the same session. Beside it, a small JSON
  * file says who holds it; that file is information only and may be stale.
  */
 import * as Effect from "effect/Effect"
@@ -11,7 +10,8 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
-import { Database, isBusy, storageError } from "./database.ts"
+import { type Database, storageError } from "./database.ts"
+import { tryFileLock as tryLock, waitForProcess as wait } from "./file-lock.ts"
 import { SessionInUse } from "./storage.ts"
 import type { StorageError } from "./storage.ts"
 
@@ -47,26 +47,6 @@ const isAlive = (pid: number): boolean => {
     return true
   } catch (error) {
     return error instanceof Error && "code" in error && error.code === "EPERM"
-  }
-}
-
-/** Waits by the machine's clock: what is waited for is another process. */
-const wait = (milliseconds: number): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    const timer = setTimeout(() => resume(Effect.void), milliseconds)
-    return Effect.sync(() => clearTimeout(timer))
-  })
-
-const tryLock = (path: string): Database | null => {
-  let database: Database | undefined
-  try {
-    database = new Database(path, { locking: true })
-    database.exec("BEGIN EXCLUSIVE")
-    return database
-  } catch (error) {
-    database?.close()
-    if (isBusy(error)) return null
-    throw error
   }
 }
 

@@ -4,7 +4,7 @@
  * A package is imported at the first request to one of its models: whoever uses another provider does not pay for it.
  */
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider"
-import { type Model, ModelError, type ModelInfo } from "@bezel/core/model"
+import { type Model, ModelError, type ModelInfo, type ProviderKey } from "@bezel/core/model"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { pathToFileURL } from "node:url"
@@ -22,7 +22,7 @@ export interface Connection {
   readonly name: string
   readonly package: string
   readonly baseURL: string | null
-  readonly apiKey: Redacted.Redacted | null
+  readonly key: ProviderKey | null
   readonly headers: { readonly [name: string]: Redacted.Redacted }
   /** Where packages that do not ship with us are looked for; `null`: nowhere. */
   readonly packageFolder?: string | null
@@ -31,7 +31,7 @@ export interface Connection {
 }
 
 /** Why a connection cannot be used, or `null`. */
-export const connectionProblem = (connection: Connection): string | null => {
+export const connectionProblem = (connection: Omit<Connection, "key">): string | null => {
   if (connection.package !== openAICompatiblePackage && connection.package !== anthropicPackage) {
     return installed(connection) === null
       ? `the package ${connection.package} of the provider ${connection.id} is not installed, and does not ship with bezel; bezel plugin add ${connection.package} installs it`
@@ -43,7 +43,7 @@ export const connectionProblem = (connection: Connection): string | null => {
   return null
 }
 
-const installed = ({ package: name, packageFolder }: Connection): InstalledPackage | null =>
+const installed = ({ package: name, packageFolder }: Omit<Connection, "key">): InstalledPackage | null =>
   packageFolder === undefined || packageFolder === null ? null : findPackage(name, [packageFolder])
 
 /** A model at a connection. It connects to nothing before it is asked. */
@@ -63,7 +63,7 @@ export const openModel = (connection: Connection, info: ModelInfo): Effect.Effec
     info,
     providerName: connection.name,
     secrets: [
-      ...(connection.apiKey === null ? [] : [Redacted.value(connection.apiKey)]),
+      ...(connection.key === null ? [] : [Redacted.value(connection.key.value)]),
       ...Object.values(connection.headers).map(Redacted.value)
     ]
   }
@@ -88,7 +88,7 @@ const openAICompatible = (connection: Connection, common: Common): AiSdkModelOpt
     const provider = createOpenAICompatible({
       name: connection.id,
       baseURL: connection.baseURL ?? "",
-      ...(connection.apiKey === null ? {} : { apiKey: Redacted.value(connection.apiKey) }),
+      ...(connection.key === null ? {} : { apiKey: Redacted.value(connection.key.value) }),
       headers: plainHeaders(connection),
       fetch: connection.fetch ?? makeProviderFetch(),
       includeUsage: true
@@ -108,7 +108,9 @@ const anthropic = (connection: Connection, common: Common): AiSdkModelOptions =>
     const provider = createAnthropic({
       // Said here, so that the package never reads the environment by itself. A place of one's own may need no key.
       baseURL: connection.baseURL ?? "https://api.anthropic.com/v1",
-      apiKey: connection.apiKey === null ? "none" : Redacted.value(connection.apiKey),
+      ...(connection.key?.kind === "token"
+        ? { authToken: Redacted.value(connection.key.value) }
+        : { apiKey: connection.key === null ? "none" : Redacted.value(connection.key.value) }),
       headers: plainHeaders(connection),
       fetch: connection.fetch ?? makeProviderFetch()
     })
@@ -148,7 +150,7 @@ const fromOutside = (connection: Connection, common: Common): AiSdkModelOptions 
     const provider = create({
       name: connection.id,
       ...(connection.baseURL === null ? {} : { baseURL: connection.baseURL }),
-      ...(connection.apiKey === null ? {} : { apiKey: Redacted.value(connection.apiKey) }),
+      ...(connection.key === null ? {} : { apiKey: Redacted.value(connection.key.value) }),
       headers: plainHeaders(connection),
       fetch: connection.fetch ?? makeProviderFetch()
     })

@@ -4,9 +4,9 @@
  * Nothing here reads the environment or connects: it is given both, and makes `Provider` values. A built-in provider
  * without a key is there too, not ready, with a reason that says what to set.
  */
-import type { Model, ModelInfo, Provider } from "@bezel/core/model"
+import type { Model, ModelError, ModelInfo, Provider, ProviderKey } from "@bezel/core/model"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import {
   anthropicPackage,
   type Connection,
@@ -15,6 +15,7 @@ import {
   openModel
 } from "./ai-sdk-packages.ts"
 import type { ModelOptions, ProviderOptions } from "./contract.ts"
+import { keyFromCommand } from "./key-command.ts"
 
 /** What the environment says about providers. */
 export interface ProviderEnvironment {
@@ -24,6 +25,17 @@ export interface ProviderEnvironment {
   readonly openAIURL: string | null
 }
 
+/** Where a provider's key is from, for people, and how to get it. */
+interface KnownKey {
+  readonly source: string
+  readonly get: Effect.Effect<ProviderKey, ModelError>
+}
+
+const fixedKey = (source: string, value: Redacted.Redacted): KnownKey => ({
+  source,
+  get: Effect.succeed({ kind: "key", value })
+})
+
 interface Base {
   readonly id: string
   readonly name: string
@@ -31,7 +43,7 @@ interface Base {
   readonly baseURL: string | null
   /** Where it is when nobody says so; there, a key is needed. */
   readonly publicURL: string | null
-  readonly apiKey: Redacted.Redacted | null
+  readonly key: KnownKey | null
   readonly keyVariable: string | null
   readonly models: { readonly [id: string]: ModelOptions }
   readonly openEnded: boolean
@@ -48,7 +60,7 @@ const builtIn = (environment: ProviderEnvironment): ReadonlyArray<Base> => [
     package: anthropicPackage,
     baseURL: environment.anthropicURL === null ? null : versioned(environment.anthropicURL),
     publicURL: "https://api.anthropic.com/v1",
-    apiKey: environment.anthropicKey,
+    key: environment.anthropicKey === null ? null : fixedKey("ANTHROPIC_API_KEY", environment.anthropicKey),
     keyVariable: "ANTHROPIC_API_KEY",
     models: {
       "claude-opus-5-5": { ...claude, name: "Claude Opus 5.5" },
@@ -66,7 +78,7 @@ const builtIn = (environment: ProviderEnvironment): ReadonlyArray<Base> => [
     package: openAICompatiblePackage,
     baseURL: environment.openAIURL,
     publicURL: "https://api.openai.com/v1",
-    apiKey: environment.openAIKey,
+    key: environment.openAIKey === null ? null : fixedKey("OPENAI_API_KEY", environment.openAIKey),
     keyVariable: "OPENAI_API_KEY",
     models: {},
     openEnded: true,
@@ -86,7 +98,7 @@ const added = (id: string): Base => ({
   package: openAICompatiblePackage,
   baseURL: null,
   publicURL: null,
-  apiKey: null,
+  key: null,
   keyVariable: null,
   models: {},
   openEnded: true,
@@ -98,7 +110,11 @@ const withSettings = (base: Base, own: ProviderOptions): Base => ({
   name: own.name ?? base.name,
   package: own.package ?? base.package,
   baseURL: own.options?.baseURL ?? base.baseURL,
-  apiKey: own.options?.apiKey ?? base.apiKey,
+  key: own.options?.apiKey !== undefined
+    ? fixedKey("the settings", own.options.apiKey)
+    : own.keyCommand !== undefined
+    ? { source: `the command ${own.keyCommand[0]}`, get: keyFromCommand(base.id, own.keyCommand) }
+    : base.key,
   models: { ...base.models, ...own.models },
   // Whoever lists the models of a server of their own means these; a built-in one has always more.
   openEnded: base.publicURL !== null || own.models === undefined
@@ -123,12 +139,11 @@ const toInfo = (provider: string, model: string, known: ModelOptions): ModelInfo
 })
 
 const toProvider = (base: Base, own: ProviderOptions | undefined, packageFolder: string | null): Provider => {
-  const connection: Connection = {
+  const connection: Omit<Connection, "key"> = {
     id: base.id,
     name: base.name,
     package: base.package,
     baseURL: base.baseURL ?? base.publicURL,
-    apiKey: base.apiKey,
     headers: own?.options?.headers ?? {},
     packageFolder
   }
@@ -139,27 +154,41 @@ const toProvider = (base: Base, own: ProviderOptions | undefined, packageFolder:
     models: Object.entries(base.models).map(([id, known]) => toInfo(base.id, id, known)),
     openEnded: base.openEnded,
     availability: problem === null ? { ready: true } : { ready: false, reason: problem },
-    open: openedOnce((model) => openModel(connection, toInfo(base.id, model, base.models[model] ?? base.unknown)))
+    key: {
+      source: base.key?.source ?? null,
+      give: (source, get) => toProvider({ ...base, key: { source, get } }, own, packageFolder)
+    },
+    open: openedOnce(
+      base.key?.get ?? Effect.succeed(null),
+      (model, key) => openModel({ ...connection, key }, toInfo(base.id, model, base.models[model] ?? base.unknown))
+    )
   }
 }
 
-/** Every request resolves its model anew; the package's model, with the schemas that it builds, is made once. */
-const openedOnce = (open: Provider["open"]): Provider["open"] => {
-  const opened = new Map<string, Model>()
+/**
+ * Every request resolves its model anew; the package's model, with the schemas that it builds, is made once, and once more
+ * when the key has changed.
+ */
+const openedOnce = (
+  key: Effect.Effect<ProviderKey | null, ModelError>,
+  open: (id: string, key: ProviderKey | null) => Effect.Effect<Model, ModelError>
+): Provider["open"] => {
+  const opened = new Map<string, { readonly key: string | null; readonly model: Model }>()
   return (id) =>
-    Effect.suspend(() => {
+    Effect.flatMap(key, (now) => {
+      const value = now === null ? null : Redacted.value(now.value)
       const known = opened.get(id)
-      return known === undefined
-        ? Effect.tap(open(id), (model) => Effect.sync(() => opened.set(id, model)))
-        : Effect.succeed(known)
+      return known !== undefined && known.key === value
+        ? Effect.succeed(known.model)
+        : Effect.tap(open(id, now), (model) => Effect.sync(() => opened.set(id, { key: value, model })))
     })
 }
 
 /** A place of one's own, or headers of one's own, may do without a key. */
 const keyProblem = (base: Base, own: ProviderOptions | undefined): string | null =>
-  base.keyVariable === null || base.apiKey !== null || base.baseURL !== null || own?.options?.headers !== undefined
+  base.keyVariable === null || base.key !== null || base.baseURL !== null || own?.options?.headers !== undefined
     ? null
-    : `no key is set: set ${base.keyVariable}, or providers.${base.id}.options.apiKey in bezel.jsonc`
+    : `no key is set: store one with bezel auth set ${base.id}, or set ${base.keyVariable}`
 
 /** All providers but `bezel`, the built-in ones first. Packages of others are looked for in `packageFolder`. */
 export const makeProviders = (

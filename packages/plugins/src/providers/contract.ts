@@ -49,6 +49,19 @@ const Address = Schema.String.check(
   })
 )
 
+/** How one signs in: authorization code with PKCE, for a public client. */
+export const OAuthOptions = Schema.Struct({
+  authorizeURL: Address,
+  tokenURL: Address,
+  clientID: Schema.NonEmptyString,
+  scopes: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /** Port on this machine that the browser comes back to; default: any free one. */
+  port: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65535 }))),
+  /** Where the browser goes instead; the code is then pasted. */
+  redirectURL: Schema.optionalKey(Address)
+})
+export type OAuthOptions = typeof OAuthOptions.Type
+
 /** One provider. `package` is an AI SDK provider package. */
 export const ProviderOptions = Schema.Struct({
   name: Schema.optionalKey(Schema.String),
@@ -58,6 +71,9 @@ export const ProviderOptions = Schema.Struct({
     apiKey: Schema.optionalKey(Schema.RedactedFromValue(Schema.String)),
     headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String)))
   })),
+  /** A program and its arguments that prints the key: a password manager, for example. It runs once, when a key is first needed. */
+  keyCommand: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
+  oauth: Schema.optionalKey(OAuthOptions),
   /** The models it offers. Without it, any model id is passed on to the provider. */
   models: Schema.optionalKey(Schema.Record(Schema.String, ModelOptions))
 })

@@ -34,7 +34,9 @@ export const readEnvironment: Effect.Effect<ProviderEnvironment, Config.ConfigEr
 
 /** The facet for session hosts. */
 export const session = Effect.fn("providers/session")(function*(
-  ctx: Pick<SessionContext, "provider" | "settings"> & Partial<Pick<SessionContext, "options">>
+  ctx: Pick<SessionContext, "settings"> & Partial<Pick<SessionContext, "options">> & {
+    readonly provider: Pick<SessionContext["provider"], "transform">
+  }
 ) {
   const environment = yield* readEnvironment
   const options = yield* Schema.decodeUnknownEffect(ProvidersPluginOptions)(ctx.options ?? {})
