@@ -8,6 +8,7 @@
 import type { HostContexts, HostName } from "@bezel/core/host"
 import type { Facet, ManifestEntry, PluginSource } from "@bezel/core/kernel"
 import * as Effect from "effect/Effect"
+import type { AccountsOptions } from "./accounts/contract.ts"
 import type { AgentsOptions } from "./agents/contract.ts"
 import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
@@ -18,6 +19,7 @@ import type { ToolsOptions } from "./tools/contract.ts"
 /** Options of built-in plugins, as a manifest gives them. */
 export interface BuiltinOptions {
   readonly providers?: ProvidersPluginOptions
+  readonly accounts?: AccountsOptions
   readonly tools?: ToolsOptions
   readonly context?: ContextOptions
   readonly permissions?: PermissionOptions
@@ -27,6 +29,7 @@ export interface BuiltinOptions {
 
 type Feature =
   | "providers"
+  | "accounts"
   | "tools"
   | "question"
   | "subagent"
@@ -41,6 +44,7 @@ type Feature =
 
 const order: ReadonlyArray<Feature> = [
   "providers",
+  "accounts",
   "tools",
   "question",
   "context",

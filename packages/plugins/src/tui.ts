@@ -1,4 +1,5 @@
 /** The terminal facets of all built-in plugins: what a terminal host loads, in one step. */
+export { tui as accounts } from "./accounts/tui.ts"
 export { tui as agents } from "./agents/tui.ts"
 export { tui as chat } from "./chat/tui.ts"
 export { tui as compaction } from "./compaction/tui.ts"

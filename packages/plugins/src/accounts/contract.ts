@@ -1,0 +1,79 @@
+/**
+ * Accounts: which providers have a key, and where it is from. Keys themselves cross no connection and enter no state.
+ */
+import type { ProviderKey } from "@bezel/core/model"
+import { Interaction, LocalService, RemoteService } from "@bezel/core/service"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+/** What goes wrong with stored keys: one sentence that says where and what to do. It never holds a key. */
+export class CredentialError extends Schema.TaggedError<CredentialError>()("CredentialError", {
+  message: Schema.String
+}) {}
+
+/** What is known of a stored key without the key. */
+export interface CredentialInfo {
+  readonly provider: string
+  readonly kind: "key" | "token"
+  /** Milliseconds since the epoch. */
+  readonly savedAt: number
+  /** When a token has to be renewed, in milliseconds since the epoch; `null`: never. */
+  readonly expiresAt: number | null
+}
+
+/** The stored keys of this user. They never leave the process. */
+export interface CredentialsShape {
+  readonly list: Effect.Effect<ReadonlyArray<CredentialInfo>, CredentialError>
+  /** The key as it is good now: a token that is about to expire has been renewed. `null`: none is stored. */
+  readonly get: (provider: string) => Effect.Effect<ProviderKey | null, CredentialError>
+  /** Forgets it; false: there was none. */
+  readonly remove: (provider: string) => Effect.Effect<boolean, CredentialError>
+}
+
+export const Credentials: LocalService<CredentialsShape> = LocalService.make("bezel.credentials")
+
+/** One provider, as its account is. */
+export const Account = Schema.Struct({
+  provider: Schema.String,
+  name: Schema.String,
+  /** Whether it has a key, wherever that is from. */
+  hasKey: Schema.Boolean,
+  /** Whether the key is in our file, so that it can be removed. */
+  stored: Schema.Boolean,
+  /** Whether its models can be used. */
+  ready: Schema.Boolean,
+  /** Whether one can sign in to it. */
+  canSignIn: Schema.Boolean
+})
+export type Account = typeof Account.Type
+
+/** The accounts for people at a client: ids and booleans. */
+export class Accounts extends RemoteService.make("bezel.accounts")({
+  methods: {
+    list: { success: Schema.Array(Account) },
+    /** Looks at the stored keys again, after another process has changed them. */
+    refresh: {},
+    remove: { payload: Schema.Struct({ provider: Schema.String }), error: CredentialError },
+    /** Asks the people at the session to sign in, and stores what they get; it ends when they have, or gave up. */
+    signIn: {
+      payload: Schema.Struct({ provider: Schema.String, sessionID: Schema.String }),
+      success: Schema.Struct({ signedIn: Schema.Boolean }),
+      error: CredentialError
+    }
+  }
+}) {}
+
+/** A person opens the address, signs in there, and brings the code back, if the browser did not bring it by itself. */
+export const SignIn = Interaction.make("bezel.sign-in")({
+  request: Schema.Struct({ provider: Schema.String, url: Schema.String }),
+  response: Schema.Struct({ code: Schema.NonEmptyString }),
+  unattended: "deny",
+  sensitive: true
+})
+
+/** What a host says to this plugin. */
+export const AccountsOptions = Schema.Struct({
+  /** Where `credentials.json` is; default: the data folder of this user. */
+  directory: Schema.optionalKey(Schema.String)
+})
+export type AccountsOptions = typeof AccountsOptions.Type
