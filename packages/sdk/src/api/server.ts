@@ -1,0 +1,28 @@
+/** Routes of the server itself. */
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { apiErrors } from "./error.ts"
+import { EventStreamText } from "./events.ts"
+import { RequiredScope } from "./scope.ts"
+
+export class ServerGroup extends HttpApiGroup.make("server").add(
+  HttpApiEndpoint.get("health", "/health", {
+    success: Schema.Struct({ status: Schema.Literal("ok"), version: Schema.String }),
+    error: apiErrors
+  }).annotate(RequiredScope, "none").annotateMerge(OpenApi.annotations({ summary: "Whether the server answers" })),
+  HttpApiEndpoint.get("events", "/event", {
+    query: {
+      /** As the header `Last-Event-ID`, for clients that cannot set it. */
+      after: Schema.optionalKey(Schema.String)
+    },
+    success: EventStreamText.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })),
+    error: apiErrors
+  }).annotateMerge(OpenApi.annotations({ summary: "Events of all sessions and their hosts" })),
+  HttpApiEndpoint.get("metrics", "/metrics", {
+    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/plain; version=0.0.4; charset=utf-8" })),
+    error: apiErrors
+  }).annotateMerge(OpenApi.annotations({ summary: "Measurements, in the text format of Prometheus" }))
+) {}
