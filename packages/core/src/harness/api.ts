@@ -243,6 +243,8 @@ export interface ToolHooks {
 }
 
 export interface GenerationHooks {
+  /** Collect. Runs before the tools of a request are put together: for whoever needs a moment to have its own there. */
+  readonly beforePrepare?: (api: HookApi) => Effect.Effect<void, { readonly message: string }>
   /** Collect. Text for the system message of this request. */
   readonly systemInstructions?: (api: HookApi) => Effect.Effect<string | void, { readonly message: string }>
   /** Chain. May change the request, or end the turn instead (`end` says why). */

@@ -17,7 +17,7 @@ export interface Projections {
   /** Namespaces that are registered now and declare a projection. */
   readonly namespaces: () => Iterable<string>
   /** The declared projection of a namespace's merged state (defaults seeded), or `undefined` for one that shows nothing. */
-  readonly namespace: (id: string) => ((state: JsonObject) => JsonValue) | undefined
+  readonly namespace: (id: string) => ((state: JsonObject) => JsonValue | undefined) | undefined
   /** How a task shows, or `undefined` for the kinds of a turn, which show through it. */
   readonly task: (task: TaskRecord) => ViewTask | undefined
 }

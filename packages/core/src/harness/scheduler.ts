@@ -6,11 +6,13 @@
  * next open.
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
 import type { TaskRecord } from "../storage/index.ts"
 import { HarnessError, type HarnessReport } from "./api.ts"
 import type { Phase, PhaseResult, RunnableKind, TaskEnd, TaskRuntime } from "./kind.ts"
@@ -25,8 +27,10 @@ interface Invocation {
 }
 
 export interface Scheduler {
-  /** Starts whatever may start; called after every commit. Does nothing before `start`. */
+  /** Starts whatever may start. Does nothing before `start`. */
   readonly dispatch: () => void
+  /** Takes note of the tasks of a commit, in the fiber that made it, and starts whatever may start. */
+  readonly committed: (tasks: ReadonlyArray<TaskRecord>) => void
   readonly start: Effect.Effect<void>
   /** True when no invocation exists, running or sleeping. */
   readonly isQuiescent: () => boolean
@@ -36,7 +40,10 @@ export interface Scheduler {
   readonly hold: Effect.Effect<void, never, Scope.Scope>
   /** Completes at once unless held; hook chains wait for it before they begin. */
   readonly released: Effect.Effect<void>
-  /** Interrupts every invocation and waits until it has unwound; nothing starts afterwards, and nothing is ended for good. */
+  /**
+   * Interrupts every invocation and waits until it has unwound, within `joinLimit`; nothing starts afterwards, and nothing is
+   * ended for good.
+   */
   readonly stop: Effect.Effect<void>
   /** Refuses further commits of a task's running invocation, ahead of its interruption. */
   readonly revoke: (taskID: string) => void
@@ -48,7 +55,6 @@ export interface SchedulerOptions {
   /** The conversation of a task, loaded from storage if it is not in memory yet. */
   readonly conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
   readonly report: (report: HarnessReport) => void
-  readonly scope: Scope.Scope
   /** Runs invocations with the services of whoever opened the harness. */
   readonly run: <A>(effect: Effect.Effect<A>) => Fiber.Fiber<A>
 }
@@ -57,6 +63,7 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
   const { line, kinds, report } = options
   const invocations = new Map<string, Invocation>()
   const open = Latch.makeUnsafe(true)
+  const causes = makeCauses(line.state.nextID)
   let holds = 0
   let started = false
 
@@ -80,9 +87,10 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
     const kind = kinds.get(task.kind)
     if (kind === undefined) return
     const token = { revoked: false }
+    const invoked = invoke(kind, task, token, aborting)
     const body = previous === null
-      ? invoke(kind, task, token, aborting)
-      : Effect.andThen(Fiber.interrupt(previous), invoke(kind, task, token, aborting))
+      ? invoked
+      : Effect.andThen(withinJoinLimit(Fiber.interrupt(previous), kind.name), invoked)
     // The invocation is entered in the map before its fiber can end: the fiber's first step is a yield.
     const fiber = options.run(Effect.ensuring(
       Effect.andThen(Effect.yieldNow, body),
@@ -95,6 +103,19 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
     invocations.set(task.id, { fiber, token, aborting })
   }
 
+  /** Code that does not unwind may not hold up what comes after it: all that it writes from here on is refused. */
+  const withinJoinLimit = (joined: Effect.Effect<void>, what: string): Effect.Effect<void> =>
+    Effect.raceFirst(
+      joined,
+      Effect.andThen(
+        Effect.sleep(joinLimit),
+        Effect.sync(() => {
+          const message = `Work (${what}) did not stop within ${joinLimit} of being interrupted and was left behind.`
+          report({ level: "error", message, conversationID: null })
+        })
+      )
+    )
+
   const invoke = (
     kind: RunnableKind,
     task: TaskRecord,
@@ -106,8 +127,8 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
       const runtime = makeRuntime(line, conversation, task.id, token, aborting)
       const exit = yield* Effect.exit(runPhases(kind, task, runtime, aborting))
       if (Exit.isSuccess(exit)) return
-      if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
-      const error = Cause.squash(exit.cause)
+      // What is interrupted from outside does not get here; whoever interrupts itself has failed.
+      const error = Cause.hasInterruptsOnly(exit.cause) ? selfInterrupted : Cause.squash(exit.cause)
       if (
         error instanceof HarnessError &&
         (error.code === "faulted" || error.code === "closed" || error.code === "stale_invocation")
@@ -134,11 +155,15 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
           }
         })
       ),
-      Effect.withSpan(`task.${kind.name}`, { attributes: { task: task.id, session: line.state.sessionID } })
+      causes.inSpanOf(task.id, `task.${kind.name}`, { task: task.id, session: line.state.sessionID })
     )
 
   return {
     dispatch,
+    committed: (tasks) => {
+      causes.note(tasks, line.state.nextID)
+      dispatch()
+    },
     start: Effect.sync(() => {
       started = true
       dispatch()
@@ -161,12 +186,62 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
     released: open.await,
     stop: Effect.suspend(() => {
       started = false
-      return Fiber.interruptAll([...invocations.values()].map((invocation) => invocation.fiber))
+      const kindsNow = [...invocations.keys()].flatMap((id) => line.state.tasks.get(id)?.kind ?? [])
+      const fibers = [...invocations.values()].map((invocation) => invocation.fiber)
+      return fibers.length === 0
+        ? Effect.void
+        : withinJoinLimit(Fiber.interruptAll(fibers), [...new Set(kindsNow)].join(", "))
     }),
     revoke: (taskID) => {
       const invocation = invocations.get(taskID)
       if (invocation !== undefined && !invocation.aborting) invocation.token.revoked = true
     }
+  }
+}
+
+/** How long whatever was interrupted may take to unwind. */
+const joinLimit = "10 seconds"
+/** How long the `abort` of a kind may take. */
+const abortLimit = "30 seconds"
+
+const selfInterrupted = new Error("it interrupted itself")
+
+/**
+ * What caused a task, for traces: the span in which it was created hangs on to it until its first run, which becomes a child
+ * of it. What a running task creates has that task's own cause, so the work of a turn is beside each other. In memory only:
+ * after a reopen a task's span has no parent.
+ */
+const makeCauses = (nextID: number) => {
+  const waiting = new Map<string, Tracer.AnySpan>()
+  const ofInvocation = new WeakMap<Tracer.AnySpan, Tracer.AnySpan>()
+  let known = nextID
+
+  const currentSpan = (): Tracer.AnySpan | undefined => {
+    const fiber = Fiber.getCurrent()
+    return fiber === undefined ? undefined : Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
+  }
+
+  return {
+    note: (tasks: ReadonlyArray<TaskRecord>, nextID: number): void => {
+      const created = tasks.filter((task) => task.ordinal >= known)
+      known = nextID
+      if (created.length === 0) return
+      const span = currentSpan()
+      if (span === undefined) return
+      for (const task of created) waiting.set(task.id, ofInvocation.get(span) ?? span)
+    },
+    inSpanOf:
+      (taskID: string, name: string, attributes: Record<string, string>) => <A, E>(effect: Effect.Effect<A, E>) =>
+        Effect.suspend(() => {
+          const parent = waiting.get(taskID)
+          waiting.delete(taskID)
+          const noted = Effect.suspend(() => {
+            const span = currentSpan()
+            if (span !== undefined && parent !== undefined) ofInvocation.set(span, parent)
+            return effect
+          })
+          return Effect.withSpan(noted, name, { attributes, ...(parent === undefined ? { root: true } : { parent }) })
+        })
   }
 }
 
@@ -192,7 +267,7 @@ const runPhases = (
 ): Effect.Effect<void, HarnessError> =>
   Effect.gen(function*() {
     let task = first
-    const phase: Phase = aborting ? kind.abort : kind.enter
+    const phase: Phase = aborting ? limitedAbort(kind) : kind.enter
     while (true) {
       const result: PhaseResult = yield* phase(task, runtime)
       if ("again" in result) {
@@ -209,6 +284,14 @@ const runPhases = (
         tellEnd(tx, runtime.conversation, kind, record)
       })
     }
+  })
+
+/** An abort that never ends would keep whoever asked for it waiting for ever. */
+const limitedAbort = (kind: RunnableKind): Phase => (task, runtime) =>
+  Effect.timeoutOrElse(kind.abort(task, runtime), {
+    duration: abortLimit,
+    orElse: () =>
+      Effect.fail(new HarnessError({ code: "invalid", message: `its abort did not end within ${abortLimit}` }))
   })
 
 const makeRuntime = (

@@ -6,11 +6,12 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberSet from "effect/FiberSet"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import { type JsonValue, toJson } from "../json/index.ts"
 import type { ConversationRecord, EntryRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
 import {
   type ExtensionTransaction,
@@ -93,7 +94,6 @@ export const openSession = Effect.fn("Harness.open")(function*(
   options: OpenOptions
 ): Effect.fn.Return<Session, StorageError | HarnessError, Scope.Scope> {
   const state = yield* loadSession(storage, options.sessionID)
-  const scope = yield* Effect.scope
   const kinds = new Map<string, RunnableKind>()
   const registered = new Map<string, object>()
   const configKeys = new Map<string, string>()
@@ -106,13 +106,36 @@ export const openSession = Effect.fn("Harness.open")(function*(
 
   const projections: Projections = {
     namespaces: () => extensions.projected(),
-    namespace: (id) => extensions.projection(id),
+    namespace: (id) => {
+      const project = extensions.projection(id)
+      return project && ((slices) => shown(`the view of the namespace "${id}"`, () => project(slices)))
+    },
     task: (task) => {
       const kind = kinds.get(task.kind)
       if (kind?.describe === undefined) return undefined
       const slot = state.conversations.get(task.conversation)?.sticky.slots[task.id]?.data
-      return { kind: task.kind, background: task.background, status: kind.describe(task, slot) }
+      const { describe } = kind
+      const status = shown(`the description of the task kind "${task.kind}"`, () => describe(task, slot)) ?? null
+      return { kind: task.kind, background: task.background, status }
     }
+  }
+
+  const told = new Set<string>()
+
+  /** What a plugin's code shows. It runs behind a stored commit, which must not fail because of it: then nothing is shown. */
+  const shown = (what: string, project: () => JsonValue): JsonValue | undefined => {
+    let fault: string
+    try {
+      const projected = toJson(project())
+      if (Result.isSuccess(projected)) return projected.success
+      fault = projected.failure.message
+    } catch (error) {
+      fault = error instanceof Error ? error.message : String(error)
+    }
+    const message = `Nothing is shown where ${what} failed: ${fault}`
+    if (!told.has(message)) report({ level: "warning", message, conversationID: null })
+    told.add(message)
+    return undefined
   }
 
   const committed = (finished: FinishedTransaction): void => {
@@ -127,7 +150,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
       waiting.delete(waiter)
       Deferred.doneUnsafe(waiter.done, Effect.void)
     }
-    scheduler.dispatch()
+    scheduler.committed(finished.batch.tasks)
   }
 
   const stopWaiters = (error: HarnessError): void => {
@@ -245,9 +268,10 @@ export const openSession = Effect.fn("Harness.open")(function*(
       })
     )
   )
-  const run = yield* FiberSet.makeRuntime<never, unknown, never>()
+  const run = Effect.runForkWith(yield* Effect.context<never>())
   const extensions = makeExtensions(() => line, conversation)
-  const scheduler = makeScheduler({ line, kinds, conversation, report, scope, run: (effect) => run(effect) })
+  const scheduler = makeScheduler({ line, kinds, conversation, report, run: (effect) => run(effect) })
+  yield* Effect.addFinalizer(() => scheduler.stop)
 
   const authority: Authority = {
     ...extensions.authority,

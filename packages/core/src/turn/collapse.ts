@@ -27,7 +27,7 @@ import type { TaskRecord } from "../storage/index.ts"
 import { Answer } from "./answer.ts"
 import { type Cut, findCut } from "./cut.ts"
 import { messagesTokens } from "./estimate.ts"
-import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
+import { runHandler } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import { anyAgent, compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
 
@@ -159,13 +159,8 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
       if (handler === undefined) continue
       const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
       const messages = deriveContext(cut.older)
-      const limited = withLimit(
-        Effect.suspend(() => handler({ messages }, api)),
-        options.hookLimit ?? defaultHookLimit,
-        hook.namespace,
-        () => false
-      )
-      const answer = yield* skipFailure(limited, "beforeCollapse", hook.namespace, conversationID, session.report)
+      const at = { point: "beforeCollapse", who: hook.namespace, conversationID }
+      const answer = yield* runHandler(session, options, at, () => handler({ messages }, api))
       if (answer?.cancel !== undefined || answer?.summary !== undefined) return answer
     }
     return null

@@ -30,7 +30,7 @@ import type { Answer } from "./answer.ts"
 import { closeAnswer } from "./close.ts"
 import { type CollapseReason, createCollapse } from "./collapse.ts"
 import { requestTokens } from "./estimate.ts"
-import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
+import { runHandler } from "./hooks.ts"
 import { endTurn, type GenerationInput, nextGeneration } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
@@ -159,13 +159,8 @@ export const generationKind = (
           taskID: task.id,
           step: input.step
         }
-        const limited = withLimit(
-          Effect.suspend(() => handler(answer.message(), api)),
-          options.hookLimit ?? defaultHookLimit,
-          hook.namespace,
-          () => false
-        )
-        const wish = yield* skipFailure(limited, "onYield", hook.namespace, state.record.id, session.report)
+        const at = { point: "onYield", who: hook.namespace, conversationID: state.record.id }
+        const wish = yield* runHandler(session, options, at, () => handler(answer.message(), api))
         if (wish?.continueWith !== undefined) return wish.continueWith
       }
       return null
@@ -195,13 +190,8 @@ export const generationKind = (
         const handler = hook.handlers.afterResponse
         if (handler === undefined) continue
         const api = { sessionID: session.options.sessionID, conversationID: state.record.id, taskID: task.id, cost }
-        const limited = withLimit(
-          Effect.suspend(() => handler(answer.message(), api)),
-          options.hookLimit ?? defaultHookLimit,
-          hook.namespace,
-          () => false
-        )
-        yield* skipFailure(limited, "afterResponse", hook.namespace, state.record.id, session.report)
+        const at = { point: "afterResponse", who: hook.namespace, conversationID: state.record.id }
+        yield* runHandler(session, options, at, () => handler(answer.message(), api))
       }
     }
   )

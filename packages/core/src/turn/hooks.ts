@@ -7,13 +7,16 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { HarnessReport } from "../harness/index.ts"
+import type { Session } from "../harness/index.ts"
 
 export const defaultHookLimit: Duration.Input = "10 seconds"
 
-/** The failure of a handler as one sentence, or `null` if it was interrupted from outside. */
-export const failureText = (cause: Cause.Cause<{ readonly message: string }>): string | null => {
-  if (Cause.hasInterruptsOnly(cause)) return null
+/**
+ * The failure of a handler as one sentence. One that was interrupted from outside never gets here: its invocation ends
+ * with it; so an interrupt that does is the handler's own, and a failure like any other.
+ */
+export const failureText = (cause: Cause.Cause<{ readonly message: string }>): string => {
+  if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
   const error = Cause.squash(cause)
   return error instanceof Error || typeof error === "object" && error !== null && "message" in error
     ? String(error.message)
@@ -43,17 +46,21 @@ export const withLimit = <A, E extends { readonly message: string }>(
     )
   )
 
-/** Runs an observing handler: its failure is reported and otherwise ignored. */
-export const skipFailure = <A>(
-  handler: Effect.Effect<A, { readonly message: string }>,
-  point: string,
-  namespace: string,
-  conversationID: string,
-  report: (report: HarnessReport) => void
+/**
+ * Runs one handler of a point that only observes or adds: within its limit, and with its failure reported and otherwise
+ * ignored. `who` is the namespace, or the section, that it belongs to.
+ */
+export const runHandler = <A>(
+  session: Pick<Session, "report">,
+  options: { readonly hookLimit?: Duration.Input },
+  at: { readonly point: string; readonly who: string; readonly conversationID: string },
+  handler: () => Effect.Effect<A, { readonly message: string }>
 ): Effect.Effect<A | undefined> =>
-  Effect.catchCause(handler, (cause) => {
-    const text = failureText(cause)
-    if (text === null) return Effect.interrupt
-    report({ level: "warning", message: `The ${point} hook of "${namespace}" was skipped: ${text}`, conversationID })
-    return Effect.as(Effect.logWarning(`${point} hook of ${namespace} failed`, cause), undefined)
-  })
+  Effect.catchCause(
+    withLimit(Effect.suspend(handler), options.hookLimit ?? defaultHookLimit, at.who, () => false),
+    (cause) => {
+      const message = `The ${at.point} hook of "${at.who}" was skipped: ${failureText(cause)}`
+      session.report({ level: "warning", message, conversationID: at.conversationID })
+      return Effect.as(Effect.logWarning(`${at.point} hook of ${at.who} failed`, cause), undefined)
+    }
+  )

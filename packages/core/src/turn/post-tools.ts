@@ -16,7 +16,7 @@ import {
 import type { TaskRecord } from "../storage/index.ts"
 import type { ToolControl } from "../tool/index.ts"
 import { malformedLimit } from "./close.ts"
-import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
+import { runHandler } from "./hooks.ts"
 import { endTurn, nextGeneration, placeSteers } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
@@ -59,13 +59,8 @@ export const postToolsKind = (
       const handler = hook.handlers.afterTools
       if (handler === undefined) continue
       const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
-      const limited = withLimit(
-        Effect.suspend(() => handler(calls, api)),
-        options.hookLimit ?? defaultHookLimit,
-        hook.namespace,
-        () => false
-      )
-      yield* skipFailure(limited, "afterTools", hook.namespace, conversationID, session.report)
+      const at = { point: "afterTools", who: hook.namespace, conversationID }
+      yield* runHandler(session, options, at, () => handler(calls, api))
     }
   })
 

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { contextOf, type ConversationState, type HarnessError, type Session } from "../harness/index.ts"
 import type { Message, Model, ModelError, ModelRequest } from "../model/index.ts"
 import type { Materialization } from "../tool/index.ts"
-import { defaultHookLimit, skipFailure, withLimit } from "./hooks.ts"
+import { runHandler } from "./hooks.ts"
 import type { GenerationInput } from "./inbox.ts"
 import { anyAgent, type TurnOptions } from "./options.ts"
 
@@ -28,6 +28,7 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   input: GenerationInput
 ): Effect.fn.Return<PreparedRequest | EndedByHook, ModelError | HarnessError> {
   yield* session.scheduler.released
+  yield* beforePrepare(session, options, state, taskID)
   const transcript = yield* session.transcript(state)
   const { config } = state.rewindable
   const agent = yield* options.agent?.(config.agent) ?? Effect.succeed(anyAgent)
@@ -48,6 +49,19 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   return "end" in hooked ? hooked : { model, materialization, request: hooked }
 })
 
+const beforePrepare = Effect.fnUntraced(
+  function*(session: Session, options: TurnOptions, state: ConversationState, taskID: string): Effect.fn.Return<void> {
+    const conversationID = state.record.id
+    for (const hook of session.extensions.hooksFor("generation", state)) {
+      const handler = hook.handlers.beforePrepare
+      if (handler === undefined) continue
+      const api = { sessionID: session.options.sessionID, conversationID, taskID }
+      const at = { point: "beforePrepare", who: hook.namespace, conversationID }
+      yield* runHandler(session, options, at, () => handler(api))
+    }
+  }
+)
+
 const systemText = Effect.fnUntraced(function*(
   session: Session,
   options: TurnOptions,
@@ -57,13 +71,13 @@ const systemText = Effect.fnUntraced(function*(
 ): Effect.fn.Return<string> {
   const conversationID = state.record.id
   const texts: Array<string> = prompt === null ? [] : [prompt]
+  const at = (point: string, who: string) => ({ point, who, conversationID })
   for (const section of session.extensions.sections()) {
-    const text = yield* skipFailure(
-      Effect.suspend(() => section.text({ conversationID, config: state.rewindable.config })),
-      "section",
-      section.id,
-      conversationID,
-      session.report
+    const text = yield* runHandler(
+      session,
+      options,
+      at("section", section.id),
+      () => section.text({ conversationID, config: state.rewindable.config })
     )
     if (typeof text === "string" && text !== "") texts.push(text)
   }
@@ -71,13 +85,7 @@ const systemText = Effect.fnUntraced(function*(
     const handler = hook.handlers.systemInstructions
     if (handler === undefined) continue
     const api = { sessionID: session.options.sessionID, conversationID, taskID }
-    const limited = withLimit(
-      Effect.suspend(() => handler(api)),
-      options.hookLimit ?? defaultHookLimit,
-      hook.namespace,
-      () => false
-    )
-    const text = yield* skipFailure(limited, "systemInstructions", hook.namespace, conversationID, session.report)
+    const text = yield* runHandler(session, options, at("systemInstructions", hook.namespace), () => handler(api))
     if (typeof text === "string" && text !== "") texts.push(text)
   }
   return texts.join("\n\n")
@@ -99,13 +107,8 @@ const beforeRequest = Effect.fnUntraced(function*(
     if (handler === undefined) continue
     const api = { sessionID: session.options.sessionID, conversationID, taskID, model: model.info, step: input.step }
     const current = request
-    const limited = withLimit(
-      Effect.suspend(() => handler(current, api)),
-      options.hookLimit ?? defaultHookLimit,
-      hook.namespace,
-      () => false
-    )
-    const answer = yield* skipFailure(limited, "beforeRequest", hook.namespace, conversationID, session.report)
+    const at = { point: "beforeRequest", who: hook.namespace, conversationID }
+    const answer = yield* runHandler(session, options, at, () => handler(current, api))
     if (answer === undefined) continue
     if (answer.end !== undefined) return { end: answer.end }
     if (answer.request !== undefined) request = answer.request

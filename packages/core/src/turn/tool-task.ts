@@ -26,7 +26,7 @@ import { type JsonValue, JsonValue as JsonSchema } from "../json/index.ts"
 import type { ToolResultPart } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { AcceptedCall, Materialization, ToolResult, ToolResultCode } from "../tool/index.ts"
-import { defaultHookLimit, failureText, skipFailure, withLimit } from "./hooks.ts"
+import { defaultHookLimit, failureText, runHandler, withLimit } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
 import { memoOnce, memoRead } from "./memo.ts"
@@ -194,14 +194,10 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         )
         const cleared = Effect.onInterrupt(limited, () =>
           waits ? clearWaiting(session, runtime.conversation, task.id) : Effect.void)
-        const decision = yield* Effect.catchCause(cleared, (cause) => {
-          const text = failureText(cause)
-          return text === null
-            ? Effect.interrupt
-            : Effect.succeed<BeforeToolDecision>({
-              block: `This call was blocked because a check of it failed: ${text}.`
-            })
-        })
+        const decision = yield* Effect.catchCause(cleared, (cause) =>
+          Effect.succeed<BeforeToolDecision>({
+            block: `This call was blocked because a check of it failed: ${failureText(cause)}.`
+          }))
         if (decision === undefined) {
           continue
         }
@@ -238,13 +234,8 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         if (handler === undefined) continue
         const current = result
         const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
-        const limited = withLimit(
-          Effect.suspend(() => handler(call, current, api)),
-          options.hookLimit ?? defaultHookLimit,
-          hook.namespace,
-          () => false
-        )
-        result = (yield* skipFailure(limited, "afterTool", hook.namespace, conversationID, session.report)) ?? result
+        const at = { point: "afterTool", who: hook.namespace, conversationID }
+        result = (yield* runHandler(session, options, at, () => handler(call, current, api))) ?? result
       }
       return result
     })
