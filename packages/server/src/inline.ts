@@ -31,11 +31,14 @@ import * as PubSub from "effect/PubSub"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { connectTo } from "./connect.ts"
+import { HostProcesses, sharingClients } from "./host-processes.ts"
 import { fleetRecords } from "./records.ts"
 
 export interface InlineOptions {
   /** The coordinator facets, in manifest order. */
   readonly plugins: ReadonlyArray<PluginSource<CoordinatorContext>>
+  /** The coordinator is up before anything else is, and nothing is without it; default: it boots on demand. */
+  readonly coordinatorFirst?: boolean
 }
 
 const nameOf = ({ directory, workspaceID }: LocationRef): string =>
@@ -93,7 +96,7 @@ const makeProcesses = (store: SessionStoreShape, locations: Effect.Effect<Locati
     return { processes, isRunning }
   })
 
-const make = ({ plugins }: InlineOptions) =>
+const make = ({ coordinatorFirst = false, plugins }: InlineOptions) =>
   Effect.gen(function*() {
     const store = yield* SessionStore
     const settings = yield* Settings
@@ -111,6 +114,8 @@ const make = ({ plugins }: InlineOptions) =>
       )
     // In a fiber of its own: whoever asks first may go away meanwhile.
     const coordinator = Effect.flatMap(yield* Effect.cached(Effect.forkIn(boot, scope)), Fiber.join)
+    if (coordinatorFirst) yield* coordinator
+    const shared = yield* sharingClients(processes)
     const upstream: UpstreamShape = {
       connect: (location) => {
         const identity: HostIdentity = { host: nameOf(location), location, leases: "all" }
@@ -129,9 +134,14 @@ const make = ({ plugins }: InlineOptions) =>
     }
     return LocationMap.layer.pipe(
       Layer.tap((context) => Deferred.succeed(map, Context.get(context, LocationMap))),
-      Layer.provide(Layer.succeed(Upstream, upstream))
+      Layer.provide(Layer.succeed(Upstream, upstream)),
+      Layer.merge(Layer.succeed(HostProcesses, HostProcesses.of(shared)))
     )
   })
 
-/** In place of `LocationMap.layer`: the same locations, each of them a client of one coordinator. */
-export const inlineLocations = (options: InlineOptions): GlobalLayer<LocationMap> => Layer.unwrap(make(options))
+/**
+ * In place of `LocationMap.layer`: the same locations, each of them a client of one coordinator, and all of them as the hosts
+ * of a fleet.
+ */
+export const inlineLocations = (options: InlineOptions): GlobalLayer<LocationMap | HostProcesses, ServiceError> =>
+  Layer.unwrap(make(options))

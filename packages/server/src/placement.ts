@@ -7,7 +7,7 @@
 import { type LocationError, LocationMap, PluginKernel, SessionHost } from "@bezel/core/host"
 import type { PluginStatus } from "@bezel/core/kernel"
 import type { LocationRef } from "@bezel/core/location"
-import { type ConnectionShape, Endpoint, loopback } from "@bezel/core/rpc"
+import { type ConnectionShape, Endpoint, loopback, type Transport } from "@bezel/core/rpc"
 import type { ServiceError } from "@bezel/core/service"
 import type { SessionApi } from "@bezel/core/session"
 import * as Context from "effect/Context"
@@ -17,6 +17,14 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { type ConnectOptions, connectTo } from "./connect.ts"
 
+/** A client from outside that the server has authenticated. */
+export interface RelayedClient {
+  /** The session whose host serves it. */
+  readonly sessionID: string
+  /** Who it is; services of the host find it in the client's identity. */
+  readonly user: string
+}
+
 /** The session host of one location, for as long as it is held. */
 export interface PlacedHost {
   readonly location: LocationRef
@@ -25,6 +33,8 @@ export interface PlacedHost {
   readonly plugins: Effect.Effect<ReadonlyArray<PluginStatus>>
   /** A client of its own, connected; it lives as long as the scope. */
   readonly connect: (options: ConnectOptions) => Effect.Effect<ConnectionShape, ServiceError, Scope.Scope>
+  /** Serves a client that is connected to this process, until either side closes. What keeps it from that, the client is told. */
+  readonly serve: (transport: Transport, client: RelayedClient) => Effect.Effect<void>
 }
 
 export interface PlacementShape {
@@ -45,7 +55,8 @@ const makeInline = Effect.gen(function*() {
           location,
           session,
           plugins: Context.get(services, PluginKernel).plugins,
-          connect: (options) => connectTo(loopback(Context.get(services, Endpoint)), options)
+          connect: (options) => connectTo(loopback(Context.get(services, Endpoint)), options),
+          serve: (transport, { user }) => Context.get(services, Endpoint).serve(transport, { user })
         }
       })
   })

@@ -63,17 +63,17 @@ export const makeAdmission = (
     serve: (transport) =>
       afterFirstFrame(transport, (frame) => {
         const identity = frame === null ? null : redeem(frame)
-        if (identity === null) return null
+        if (identity === null) return unauthorized
         transport.post(JSON.stringify({ _tag: "Admitted", secret: issue(identity) }))
         return (rest) => serve(rest, identity)
       })
   }
 }
 
-/** Hands a connection on without its first frame; `null` sends it away. */
-const afterFirstFrame = (
+/** Hands a connection on without its first frame, which is `null` where none came; an error sends it away. */
+export const afterFirstFrame = (
   transport: Transport,
-  open: (frame: string | null) => ((rest: Transport) => Effect.Effect<void>) | null
+  open: (frame: string | null) => ((rest: Transport) => Effect.Effect<void>) | ServiceError
 ): Effect.Effect<void> =>
   Effect.scoped(Effect.gen(function*() {
     const first = yield* Deferred.make<string>()
@@ -83,9 +83,9 @@ const afterFirstFrame = (
       orElse: () => Effect.succeed(null)
     }).pipe(Effect.raceFirst(Effect.as(transport.closed, null)))
     const serve = open(frame)
-    if (serve === null) {
-      yield* Effect.logWarning("A connection to the coordinator has shown no valid secret and is sent away.")
-      return yield* transport.dismiss(unauthorized)
+    if (serve instanceof ServiceError) {
+      yield* Effect.logWarning(`A connection is sent away: ${serve.message}`)
+      return yield* transport.dismiss(serve)
     }
     yield* serve(rest)
   }))

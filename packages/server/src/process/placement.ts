@@ -31,10 +31,13 @@ import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { type ConnectOptions, connectTo } from "../connect.ts"
+import { HostProcesses, sharingClients } from "../host-processes.ts"
 import { type PlacedHost, Placement } from "../placement.ts"
 import { fleetRecords } from "../records.ts"
+import { relay } from "../relay.ts"
 import { type Admission, makeAdmission } from "./admission.ts"
 import { lastLines, type ProcessTimes, startProcess } from "./host-process.ts"
+import { introducing } from "./introduction.ts"
 import { makeLedger, sweep } from "./ledger.ts"
 import { makeRemoteSession } from "./remote-session.ts"
 import { type HostSpec, makeSupervisor, type SupervisorOptions } from "./supervisor.ts"
@@ -138,7 +141,7 @@ const specMaker = (options: ProcessPlacementOptions, folders: Folders, coordinat
   }
 }
 
-type ProcessServices = Coordinator | Placement
+type ProcessServices = Coordinator | HostProcesses | Placement
 
 export const makeProcessPlacement = (
   options: ProcessPlacementOptions
@@ -168,15 +171,11 @@ export const makeProcessPlacement = (
         onFailure: unavailable,
         onSuccess: ({ location }) => specOf(location, isolated ? sessionID : null)
       })
+    const reach = (spec: HostSpec, user: string | null) =>
+      introducing(Effect.flatMap(supervisor.demand(spec), ({ socket }) => connectUnix(socket)), user)
     const connect = (spec: HostSpec, wanted: ConnectOptions) =>
-      Effect.gen(function*() {
-        // Why it cannot be had is told at once; what is lost later is demanded again with each attempt.
-        yield* supervisor.demand(spec)
-        return yield* connectTo(
-          Effect.flatMap(supervisor.demand(spec), ({ socket }) => connectUnix(socket)),
-          wanted
-        )
-      })
+      // Why it cannot be had is told at once; what is lost later is demanded again with each attempt.
+      Effect.andThen(supervisor.demand(spec), connectTo(reach(spec, null), wanted))
     const attach: FleetProcesses["attach"] = (sessionID, label) =>
       Effect.flatMap(hostOf(sessionID), (spec) => connect(spec, { label, sessionID }))
 
@@ -187,6 +186,7 @@ export const makeProcessPlacement = (
       status: supervisor.status,
       changes: supervisor.changes
     }
+    const shared = yield* sharingClients(processes)
     const coordinator = yield* Coordinator.make({
       plugins: options.plugins,
       settings: yield* Effect.flatMap(Settings, ({ user }) => user),
@@ -210,7 +210,7 @@ export const makeProcessPlacement = (
             location,
             store,
             files,
-            attach: (sessionID) => attach(sessionID, "session API")
+            attach: shared.attached
           }),
           plugins: Effect.scoped(Effect.gen(function*() {
             const connection = yield* connect(whole, { label: "plugins" })
@@ -219,11 +219,14 @@ export const makeProcessPlacement = (
           connect: (wanted) =>
             wanted.sessionID === undefined
               ? connect(whole, wanted)
-              : Effect.flatMap(hostOf(wanted.sessionID), (spec) => connect(spec, wanted))
+              : Effect.flatMap(hostOf(wanted.sessionID), (spec) => connect(spec, wanted)),
+          serve: (transport, { sessionID, user }) =>
+            relay(transport, Effect.flatMap(hostOf(sessionID), (spec) => reach(spec, user)))
         }
       })
     return Context.make(Coordinator, Coordinator.of(coordinator)).pipe(
-      Context.add(Placement, Placement.of({ place }))
+      Context.add(Placement, Placement.of({ place })),
+      Context.add(HostProcesses, HostProcesses.of(shared))
     )
   })
 

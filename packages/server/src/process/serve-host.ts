@@ -20,6 +20,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Socket } from "node:net"
 import { presenting } from "./admission.ts"
+import { introduced } from "./introduction.ts"
 import { type FromHost, type HostOrder, lineReader, readToHost, type ToHost, writeLine } from "./order.ts"
 
 const lifelineDescriptor = 3
@@ -113,7 +114,7 @@ export const serveSessionHost = (lifeline: Lifeline): Effect.Effect<void, Servic
   return Effect.gen(function*() {
     const { endpoint, host } = yield* Effect.mapError(boot(order), (error) => cannot(error.message))
     yield* Effect.mapError(
-      listenUnix({ path: order.socket, serve: (transport) => endpoint.serve(transport) }),
+      listenUnix({ path: order.socket, serve: (transport) => introduced(transport, endpoint.serve) }),
       (error) => cannot(error.message)
     )
     say({ type: "ready" })
