@@ -25,7 +25,7 @@ import type {
   RemoteState,
   ServiceError
 } from "../service/index.ts"
-import type { OpenSession, SessionApi, SessionIdentity } from "../session/index.ts"
+import type { OpenSession, SessionApi, SessionIdentity, SessionRevert } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
@@ -91,6 +91,8 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
   readonly turns: {
     readonly configure: (options: Partial<Pick<TurnOptions, "agent" | "compaction">>) => Effect.Effect<void>
   }
+  /** Makes this plugin the one that takes back what sessions have done, behind `ctx.session.revert`. */
+  readonly reverting: (by: SessionRevert) => Effect.Effect<void>
   /** The kind of OS processes owned by tasks, for `commit((tx) => tx.createTask(ctx.job, …))`. */
   readonly job: TaskKind<JobSpec>
   readonly tool: Contribution<

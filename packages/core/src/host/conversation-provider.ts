@@ -19,14 +19,14 @@ import {
   MutableRemoteState,
   type ServiceDirectoryShape
 } from "../service/index.ts"
-import type { OpenSession, SessionRuntimeHost } from "../session/index.ts"
+import type { OpenError, OpenSession, SessionRuntimeHost } from "../session/index.ts"
 import { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
 import { Conversation, conversationKey } from "./conversation.ts"
 
 interface Services {
   readonly directory: ServiceDirectoryShape
   readonly broker: InteractionBrokerShape
-  readonly runtime: Pick<SessionRuntimeHost, "account" | "nextModel">
+  readonly runtime: Pick<SessionRuntimeHost, "account" | "nextModel" | "revert">
 }
 
 const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
@@ -41,6 +41,10 @@ const failureMessage = (failure: JsonValue): string | null => {
   const message: unknown = failure !== null && typeof failure === "object" ? Reflect.get(failure, "message") : null
   return typeof message === "string" ? message : null
 }
+
+/** A session that is open is not unknown, and not in use elsewhere. */
+const asRefused = (error: OpenError): HarnessError =>
+  error instanceof HarnessError ? error : new HarnessError({ code: "faulted", message: error.message })
 
 /** Provides the main conversation of a session and its forks; what tasks own is theirs. */
 export const provideConversations = (
@@ -114,6 +118,8 @@ export const provideConversation = (
             yield* Scope.provide(provideConversation(services, session, forked), parent)
             return { conversationID: forked.id }
           }),
+        revert: (request) => Effect.mapError(services.runtime.revert.stage(sessionID, request), asRefused),
+        revertClear: (request) => Effect.mapError(services.runtime.revert.clear(sessionID, request), asRefused),
         entries: ({ limit, ...scan }) =>
           Effect.map(conversation.entries({ ...scan, limit: Math.min(1_000, Math.max(1, limit ?? 100)) }), (entries) =>
             entries.map(({ createdAt, data, id, kind, model, ordinal }) => ({

@@ -9,6 +9,7 @@ import * as Schema from "effect/Schema"
 import { HarnessError } from "../harness/api.ts"
 import { JsonValue } from "../json/index.ts"
 import { RemoteService } from "../service/index.ts"
+import { ClearRevertSchema, RevertReport, StageRevertSchema } from "../session/revert.ts"
 import {
   ConfigPatchSchema,
   ConversationViewSchema,
@@ -92,6 +93,10 @@ export class Conversation extends RemoteService.make("bezel.conversation")({
       success: Schema.Struct({ conversationID: Schema.String }),
       error: HarnessError
     },
+    /** Takes back the turn of entry `to` (`last`: the newest) and all after it, with what its tools did to files. */
+    revert: { payload: StageRevertSchema, success: RevertReport, error: HarnessError },
+    /** Brings back what was taken back last. */
+    revertClear: { payload: ClearRevertSchema, success: RevertReport, error: HarnessError },
     /** Entries by ordinal, oldest first unless asked otherwise; at most 1,000. */
     entries: {
       payload: Schema.Struct({

@@ -160,6 +160,7 @@ export const makeSessionContext = (
     ),
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
     turns: { configure: parts.runtime.configureTurns },
+    reverting: (by) => facet.own(parts.runtime.reverting(by)),
     job: parts.job,
     ...harnessExtensions(facet, parts)
   }

@@ -42,6 +42,7 @@ export const makeSessionApi = (
   configure: runtime.configure,
   abortInput: runtime.abortInput,
   fork: runtime.fork,
+  revert: runtime.revert,
   finalText: runtime.finalText,
   folder: runtime.folder
 })

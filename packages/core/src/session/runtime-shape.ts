@@ -10,6 +10,7 @@ import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
 import type { OpenError } from "./live.ts"
 import type { OpenSession } from "./open-session.ts"
 import type { PluginCode } from "./plugin-code.ts"
+import type { ClearRevert, RevertReport, SessionRevert, StageRevert } from "./revert.ts"
 
 /** What somebody asks of a session. */
 export interface Prompt {
@@ -54,6 +55,11 @@ export interface SessionRuntimeShape {
   ) => Effect.Effect<"aborted" | "already_placed" | "ended", OpenError>
   /** A new conversation of the session whose transcript is the main one's up to and including entry `at`; gives its id. */
   readonly fork: (sessionID: string, at: string) => Effect.Effect<string, OpenError>
+  /** Takes back what a session has done, in its conversation and in files (`revert.ts`). */
+  readonly revert: {
+    readonly stage: (sessionID: string, request: StageRevert) => Effect.Effect<RevertReport, OpenError>
+    readonly clear: (sessionID: string, request?: ClearRevert) => Effect.Effect<RevertReport, OpenError>
+  }
   /** Text of the newest final answer of the main conversation, or an empty string. */
   readonly finalText: (sessionID: string) => Effect.Effect<string, OpenError>
   /** The folder of the files that a session keeps, artifacts among them. Made if it is not there; opens no session. */
@@ -89,6 +95,8 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   readonly account: (sessionID: string) => Effect.Effect<void, OpenError>
   /** The model that a conversation with these settings asks next. Whether it can be used is not looked at. */
   readonly nextModel: (config: Pick<ConversationConfig, "agent" | "model">) => Effect.Effect<ModelRef>
+  /** Who takes back what sessions have done, until the scope ends. The last one holds. */
+  readonly reverting: (by: SessionRevert) => Effect.Effect<void, never, Scope.Scope>
   /** What turns need beyond models and tools; set by the host before anything opens. */
   readonly configureTurns: (
     options: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">>

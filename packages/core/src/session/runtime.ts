@@ -36,6 +36,7 @@ import type { Held, Live, OpenError } from "./live.ts"
 import type { OpenSession } from "./open-session.ts"
 import { CurrentSession, makePluginCode } from "./plugin-code.ts"
 import { makeReopenable, type Reopenable } from "./reopenable.ts"
+import type { SessionRevert } from "./revert.ts"
 import type { Prompt, SessionRuntimeHost, SessionRuntimeOptions, SessionRuntimeShape } from "./runtime-shape.ts"
 import { SessionStore } from "./store.ts"
 import { titleOfView } from "./title.ts"
@@ -65,6 +66,7 @@ const make = (options: SessionRuntimeOptions) =>
 
     let declarations: ReadonlyArray<SessionDeclaration> = []
     let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "hookLimit" | "job" | "retry">> = {}
+    let reverters: ReadonlyArray<SessionRevert> = []
     const code = makePluginCode()
     const held = new Map<string, Held>()
     const open = new Map<string, Live>()
@@ -319,6 +321,18 @@ const make = (options: SessionRuntimeOptions) =>
           ? live.harness.main.idle
           : Effect.flatMap(inputOf(live, inputID), (handle) => handle.wait))
 
+    const reverter = Effect.suspend(() => {
+      const by = reverters.at(-1)
+      return by === undefined
+        ? Effect.fail(
+          new HarnessFault({
+            code: "not_permitted",
+            message: "No plugin here keeps what sessions have done to take it back."
+          })
+        )
+        : Effect.succeed(by)
+    })
+
     const runtime: SessionRuntimeHost = {
       prompt,
       steer: (steered) => prompt({ ...steered, whenBusy: "steer" }),
@@ -348,6 +362,22 @@ const make = (options: SessionRuntimeOptions) =>
         using(sessionID, (live) => Effect.flatMap(inputOf(live, inputID), (handle) => handle.abort)),
       fork: (sessionID, at) =>
         using(sessionID, (live) => Effect.map(live.harness.main.fork(at), (conversation) => conversation.id)),
+      revert: {
+        stage: (sessionID, request) =>
+          using(sessionID, ({ session }) => Effect.flatMap(reverter, (by) => by.stage(session, request))),
+        clear: (sessionID, request = {}) =>
+          using(sessionID, ({ session }) => Effect.flatMap(reverter, (by) => by.clear(session, request)))
+      },
+      reverting: (by) =>
+        Effect.asVoid(Effect.acquireRelease(
+          Effect.sync(() => {
+            reverters = [...reverters, by]
+          }),
+          () =>
+            Effect.sync(() => {
+              reverters = reverters.filter((other) => other !== by)
+            })
+        )),
       finalText: (sessionID) => using(sessionID, (live) => live.harness.main.finalText),
       folder: files.folder,
       open: (sessionID) =>

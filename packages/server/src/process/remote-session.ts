@@ -100,6 +100,11 @@ export const makeRemoteSession = ({ attach, files, location, store }: RemoteSess
         undefined,
         (conversation) => Effect.map(conversation.fork({ at }), ({ conversationID }) => conversationID)
       ),
+    revert: {
+      stage: (sessionID, request) => using(sessionID, undefined, (conversation) => conversation.revert(request)),
+      clear: (sessionID, request = {}) =>
+        using(sessionID, undefined, (conversation) => conversation.revertClear(request))
+    },
     finalText: (sessionID) =>
       Effect.map(store.context(sessionID), (messages) => {
         const answer = messages.findLast(({ role }) => role === "assistant")
