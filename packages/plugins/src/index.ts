@@ -14,6 +14,7 @@ import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
 import type { PermissionOptions } from "./permissions/contract.ts"
 import type { ProvidersPluginOptions } from "./providers/contract.ts"
+import type { SkillsOptions } from "./skills/contract.ts"
 import type { ToolsOptions } from "./tools/contract.ts"
 
 /** Options of built-in plugins, as a manifest gives them. */
@@ -25,6 +26,7 @@ export interface BuiltinOptions {
   readonly permissions?: PermissionOptions
   readonly limits?: LimitsOptions
   readonly agents?: AgentsOptions
+  readonly skills?: SkillsOptions
 }
 
 type Feature =
@@ -37,6 +39,7 @@ type Feature =
   | "limits"
   | "permissions"
   | "agents"
+  | "skills"
   | "compaction"
   | "sessionDirectory"
   | "versions"
@@ -51,6 +54,7 @@ const order: ReadonlyArray<Feature> = [
   "limits",
   "permissions",
   "agents",
+  "skills",
   "subagent",
   "compaction",
   "sessionDirectory",

@@ -12,6 +12,7 @@ import { ToolRegistry } from "@bezel/core/tool"
 import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
 import { PermissionGate } from "@bezel/plugins/permissions/contract"
+import { Skills } from "@bezel/plugins/skills/contract"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -38,7 +39,8 @@ const sessionPluginsLayer = (options: LocationOptions) =>
             ...builtinSessionPlugins(options.environment.version, {
               ...options.plugins,
               providers: { packageFolder, ...options.plugins.providers },
-              agents: { ...options.plugins.agents, trusted }
+              agents: { ...options.plugins.agents, trusted },
+              skills: { ...options.plugins.skills, trusted }
             }),
             ...outsideSources("session", outside)
           ]
@@ -70,6 +72,7 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     tools: Context.get(services, ToolRegistry),
     agents: yield* Context.get(services, ServiceDirectory).useLocal(Agents),
     permissions: yield* Context.get(services, ServiceDirectory).useLocal(PermissionGate),
+    skills: yield* Context.get(services, ServiceDirectory).useLocal(Skills),
     plugins: Context.get(services, PluginKernel).plugins
   }
 })

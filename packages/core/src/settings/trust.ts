@@ -2,9 +2,9 @@
  * Which project folders the user trusts, bound to what each of them sets.
  *
  * Trust is given to a location's whole project and kept per directory with a hash of the settings (their values; comments and
- * spacing do not matter) and of the files in `.bezel/plugins/` and `.bezel/agents/` there. Any change asks anew. The record is a private
- * file in the state folder, replaced as a whole; a damaged record trusts nothing. Files elsewhere that the settings
- * name (a plugin in the source tree) are not part of the hash: who trusts a project trusts the code that it names.
+ * spacing do not matter) and of the files there that take effect beside them (`trustedFolders`). Any change asks anew. The record is a
+ * private file in the state folder, replaced as a whole; a damaged record trusts nothing. Files elsewhere that the settings or
+ * an index file name (a plugin in the source tree) are not part of the hash: who trusts a project trusts the code that it names.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -29,7 +29,7 @@ export interface TrustStatus {
   readonly status: "nothing" | "trusted" | "untrusted" | "changed"
   /** The directories that set something, outermost first. */
   readonly folders: ReadonlyArray<string>
-  /** What they set: settings files with their sections, and folders of plugins and agents. */
+  /** What they set: settings files with their sections, and folders whose files take effect. */
   readonly sets: ReadonlyArray<{ readonly file: string; readonly keys: ReadonlyArray<string> }>
   /** Names all of that; changes with it. */
   readonly hash: string
@@ -62,8 +62,16 @@ const canonical = (value: JsonValue): string => {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(",")}}`
 }
 
-/** Folders of a project whose files take effect once it is trusted. */
-const trustedFolders = ["plugins", "agents"].map((name) => path.join(".bezel", name))
+/**
+ * Folders of a project whose files take effect once it is trusted: all that is in them, or, where `index` names one, that file
+ * in each folder directly below.
+ */
+const trustedFolders: ReadonlyArray<{ readonly name: string; readonly index: string | null }> = [
+  { name: ".bezel/plugins", index: null },
+  { name: ".bezel/agents", index: null },
+  { name: ".bezel/commands", index: null },
+  ...[".bezel/skills", ".claude/skills", ".agents/skills"].map((name) => ({ name, index: "SKILL.md" }))
+]
 
 /** Bounds for what is hashed of each; beyond them the project cannot be trusted, rather than half of it. */
 const maxPluginFiles = 2000
@@ -92,6 +100,15 @@ const filesBelow = Effect.fnUntraced(
   }
 )
 
+/** The file of that name in each folder below. */
+const indexFilesBelow = (top: string, index: string): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.promise(async () => {
+    const names = await fs.readdir(top).catch((): Array<string> => [])
+    const files = names.sort().map((name) => path.join(top, name, index))
+    const there = await Promise.all(files.map((file) => fs.lstat(file).then(() => true, () => false)))
+    return files.filter((_, at) => there[at] === true)
+  })
+
 interface FolderState {
   readonly directory: string
   readonly hash: string
@@ -100,9 +117,12 @@ interface FolderState {
 
 const folderState = Effect.fnUntraced(
   function*(folder: ProjectFolder, root: string): Effect.fn.Return<FolderState | null, TrustError> {
-    const folders = yield* Effect.forEach(trustedFolders, (name) => {
+    const folders = yield* Effect.forEach(trustedFolders, ({ index, name }) => {
       const file = path.join(folder.directory, name)
-      return Effect.map(filesBelow(file), (files) => ({ file, files }))
+      return Effect.map(
+        index === null ? filesBelow(file) : indexFilesBelow(file, index),
+        (files) => ({ file, files })
+      )
     })
     const files = folders.flatMap((each) => each.files)
     const documents = folder.documents.filter((document) =>

@@ -7,7 +7,19 @@ import type { ToolListing } from "@bezel/core/tool"
 import type { UnknownAccess } from "./contract.ts"
 
 /** The accesses of the built-in tools, and the one that stands for all. */
-const builtinAccesses = ["bash", "edit", "list", "question", "read", "search", "subagent", "write"]
+const builtinAccesses = [
+  "bash",
+  "edit",
+  "list",
+  "question",
+  "read",
+  "search",
+  "skill",
+  "subagent",
+  "todo",
+  "web",
+  "write"
+]
 
 type Listed = Pick<ToolListing, "name" | "plugin" | "namesAccess">
 

@@ -4,6 +4,7 @@
 import { type JsonObject, type JsonValue } from "@bezel/core/json"
 import { Interaction, LocalService, RemoteService } from "@bezel/core/service"
 import { SettingsKey } from "@bezel/core/settings"
+import type { ToolPermission } from "@bezel/core/tool"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -142,6 +143,13 @@ export interface PermissionGateShape {
   readonly unknown: (accesses: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<UnknownAccess>>
   /** Asks the source before each call, until the scope ends. A source that fails blocks the call. */
   readonly narrow: (source: NarrowingSource) => Effect.Effect<void, never, Scope.Scope>
+  /** Real folders outside the location that may be read without a rule, until the scope ends. A `deny` holds there too. */
+  readonly readable: (folders: ReadonlyArray<string>) => Effect.Effect<void, never, Scope.Scope>
+  /** What the rules and grants say of an access that is no call, such as a file that a person names. Asks nobody. */
+  readonly verdict: (
+    access: ToolPermission,
+    conversation: { readonly sessionID: string; readonly conversationID: string } | null
+  ) => Effect.Effect<Verdict>
 }
 
 export type NarrowingSource = (

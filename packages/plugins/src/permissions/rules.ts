@@ -5,7 +5,8 @@
  * access itself (rules for `write` hold for `edit` too), then `ask`. Without a rule that matches, `*` (rules for every access)
  * is looked at, and without that one the default holds: `read`, `search` and `list` inside the location (and of the session's
  * own files, where what did not fit a result is kept) are allowed, as are
- * `question`, which asks by itself, and `subagent`, whose calls are each judged by themselves; everything else asks.
+ * `question`, which asks by itself, `subagent`, whose calls are each judged by themselves, `skill` and `todo`; everything else
+ * asks.
  */
 import * as Result from "effect/Result"
 import type { Narrowing, PermissionRules, Verdict } from "./contract.ts"
@@ -34,8 +35,11 @@ export const pathAccesses: ReadonlySet<string> = new Set(["read", "write", "edit
 
 const allowedInside: ReadonlySet<string> = new Set(["read", "search", "list"])
 
-/** Asking whether somebody may be asked makes no sense; what a sub-agent does is judged when it does it. */
-const allowedAnyway: ReadonlySet<string> = new Set(["question", "subagent"])
+/**
+ * Asking whether somebody may be asked makes no sense; what a sub-agent does is judged when it does it; a skill is a text that
+ * the user has chosen or trusted, and a list of what is to be done is the session's own.
+ */
+const allowedAnyway: ReadonlySet<string> = new Set(["question", "subagent", "skill", "todo"])
 
 export interface RuleText {
   readonly access: string

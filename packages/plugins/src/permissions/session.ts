@@ -113,15 +113,21 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.state)), AppPaths.layer))
   const project = makeProjectGrants(stateDirectory, ctx.location.directory)
   const sources = new Set<NarrowingSource>()
+  let readable: ReadonlyArray<string> = []
 
   /** What is granted, the session's own files included. Nothing of it is looked up for what the rules settle. */
-  const granted = Effect.fnUntraced(function*(set: RuleSet, api: BeforeToolApi) {
-    const state = Schema.decodeUnknownOption(Grants)(yield* namespace.get(api.conversationID))
+  const granted = Effect.fnUntraced(function*(
+    set: RuleSet,
+    at: { readonly sessionID: string; readonly conversationID: string } | null
+  ) {
+    const lasting = withGrants(set, yield* project.list, "project")
+    if (at === null) return { ...lasting, readable: [...readable] }
+    const state = Schema.decodeUnknownOption(Grants)(yield* namespace.get(`${at.sessionID}/${at.conversationID}`))
     const grants = Option.isSome(state) ? state.value.grants : []
-    const folder = yield* Effect.option(ctx.session.folder(api.sessionID))
+    const folder = yield* Effect.option(ctx.session.folder(at.sessionID))
     return {
-      ...withGrants(withGrants(set, yield* project.list, "project"), grants),
-      ...(Option.isSome(folder) ? { readable: [fileProbe.real(folder.value)] } : {})
+      ...withGrants(lasting, grants),
+      readable: [...readable, ...(Option.isSome(folder) ? [fileProbe.real(folder.value)] : [])]
     }
   })
 
@@ -209,7 +215,27 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
       Effect.asVoid(Effect.acquireRelease(
         Effect.sync(() => sources.add(source)),
         () => Effect.sync(() => sources.delete(source))
+      )),
+    readable: (folders) => {
+      const mine = folders.map((folder) => fileProbe.real(folder))
+      return Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => {
+          readable = [...readable, ...mine]
+        }),
+        () =>
+          Effect.sync(() => {
+            // One of each: another plugin may have named the same folder.
+            for (const folder of mine) readable = readable.toSpliced(readable.indexOf(folder), 1)
+          })
       ))
+    },
+    verdict: (access, conversation) =>
+      Effect.gen(function*() {
+        const decided = decide(rules, access, { yes: false, probe: fileProbe })
+        if (decided.verdict !== "ask") return decided.verdict
+        const set = yield* Effect.orElseSucceed(granted(rules, conversation), () => rules)
+        return decide(set, access, { yes: false, probe: fileProbe }).verdict
+      })
   })
   yield* ctx.provide(ProjectPermissions, {
     list: () => Effect.map(project.list, (rules) => ({ rules, file: project.file })),
