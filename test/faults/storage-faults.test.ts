@@ -1,4 +1,3 @@
-import type { Message } from "@bezel/core/model"
 import { MemorySession, type Storage, StorageError } from "@bezel/core/storage"
 import { tool, type ToolDraft } from "@bezel/core/tool"
 import { expect, it } from "@effect/vitest"
@@ -8,6 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { call, fail, say, type ScriptedTurn } from "../../packages/core/src/testing/model.ts"
 import { open, user } from "../core/turn/fixture.ts"
+import { pairingFaults } from "./session-checks.ts"
 
 /** A model that decides by what it sees, as a real one does: three calls, then a failed attempt, then an answer. */
 const script = (): ReadonlyArray<ScriptedTurn> => {
@@ -34,19 +34,6 @@ const failingAt = (storage: Storage, number: number, stored: boolean, counter: {
       return stored ? Effect.andThen(storage.commit(batch), Effect.fail(failure)) : Effect.fail(failure)
     })
 })
-
-const pairingFaults = (messages: ReadonlyArray<Message>): ReadonlyArray<string> => {
-  const faults: Array<string> = []
-  messages.forEach((message, index) => {
-    if (message.role !== "assistant") return
-    const calls = message.content.flatMap((part) => part.type === "tool-call" ? [part.id] : [])
-    if (calls.length === 0) return
-    const next = messages[index + 1]
-    const results = next?.role === "tool" ? next.content.map((result) => result.id) : []
-    if (results.join() !== calls.join()) faults.push(`calls ${calls.join()} have results ${results.join()}`)
-  })
-  return faults
-}
 
 const runSession = (number: number, stored: boolean) =>
   Effect.gen(function*() {

@@ -72,7 +72,7 @@ const liveCollapse = (session: Session, state: ConversationState): string | null
 }
 
 const newestHead = (state: ConversationState): string | null =>
-  state.transcript?.find((entry) => entry.head !== null)?.id ?? null
+  state.transcript?.findLast((entry) => entry.head !== null)?.id ?? null
 
 export const collapseKind = (session: Session, options: TurnOptions): RunnableKind => {
   const retry = options.retry ?? defaultRetry

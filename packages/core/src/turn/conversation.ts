@@ -21,6 +21,7 @@ import type { TaskOutcome, TaskRef } from "../tool/index.ts"
 import { createCollapse, isManualCollapse } from "./collapse.ts"
 import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
 import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
+import { rewinding } from "./rewind.ts"
 
 const storageFault = (error: StorageError): HarnessError =>
   new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
@@ -172,6 +173,7 @@ export const makeConversation = (session: Session, state: ConversationState): Co
 
   return {
     id,
+    ...rewinding(session, state),
     reset,
     collapse,
     send,

@@ -20,7 +20,8 @@ export const findCut = (active: ReadonlyArray<EntryRecord>, keepRecent: number):
   let behind = 0
   for (let index = active.length; index > 0; index--) {
     const entry = active[index - 1]
-    if (entry === undefined || entry.head !== null) return null
+    // A rewind only marks a place; a summary and a hand-off begin the list.
+    if (entry === undefined || entry.head !== null && "after" in entry.head) return null
     if (boundaries.has(index) && behind >= keepRecent) return { older: active.slice(0, index), after: entry.id }
     behind += entryTokens(entry)
   }

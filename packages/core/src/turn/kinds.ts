@@ -21,7 +21,9 @@ export const entryKinds = {
   /** Where a fresh context starts. */
   handoff: "bezel.handoff",
   /** A summary of what came before: a head. */
-  summary: "bezel.summary"
+  summary: "bezel.summary",
+  /** What came after an earlier entry was taken back, or that was brought back: a head. */
+  rewind: "bezel.rewind"
 } as const
 
 /** Tasks of a turn: they are aborted with it, and they show through it rather than by themselves. */

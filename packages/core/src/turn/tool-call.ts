@@ -15,8 +15,6 @@ import { updateTool } from "./tool-view.ts"
 import { makeToolWork } from "./tool-work.ts"
 
 const frameMillis = 100
-/** How long what a tool wants done on its abort may take; together they stay within what an abort waits for. */
-const abortLimit = "8 seconds"
 /** UTF-16 units of streamed output that the view shows. */
 const shownUnits = 8_192
 
@@ -69,10 +67,7 @@ export const makeToolCall = Effect.fnUntraced(function*(
     Effect.suspend(() =>
       session.line.state.tasks.get(taskID)?.abort == null
         ? Effect.void
-        : Effect.forEach(aborts, (effect) => Effect.raceFirst(Effect.ignoreCause(effect), Effect.sleep(abortLimit)), {
-          concurrency: "unbounded",
-          discard: true
-        })
+        : Effect.forEach(aborts, (effect) => Effect.ignoreCause(effect), { concurrency: "unbounded", discard: true })
     )
   )
 
