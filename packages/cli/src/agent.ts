@@ -3,6 +3,7 @@
  * take longer to find than to read.
  */
 export { agentList } from "./command/agents.ts"
+export { authList, authLogin, authRemove, authSet } from "./command/auth.ts"
 export { modelList, pluginList, toolList } from "./command/catalogue.ts"
 export { doctor } from "./command/doctor.ts"
 export { hostSession } from "./command/host-session.ts"
@@ -12,4 +13,5 @@ export { run } from "./command/run.ts"
 export { sessionCompact, sessionFork, sessionImport } from "./command/session-copy.ts"
 export { sessionRepair } from "./command/session-repair.ts"
 export { sessionExport, sessionList, sessionRemove, sessionShow } from "./command/session.ts"
+export { skillList } from "./command/skills.ts"
 export { terminal } from "./command/terminal.ts"

@@ -171,15 +171,50 @@ export const commands: ReadonlyArray<Command> = [
     load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).pluginDoctor
   }),
   command({
+    name: "skill list",
+    summary: "lists the skills of this folder, and where each is",
+    options: { dir, json, trust },
+    examples: ["bezel skill list"],
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).skillList
+  }),
+  command({
     name: "agent list",
     summary: "lists the agents of this folder, and where each is from",
     options: { dir, json, trust },
     examples: ["bezel agent list", 'bezel run --agent plan "how could the cache be made smaller?"'],
     load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).agentList
   }),
-  notBuilt("auth list", "lists the providers with a stored key"),
-  notBuilt("auth set", "stores a provider's key"),
-  notBuilt("auth remove", "forgets a provider's key"),
+  command({
+    name: "auth list",
+    summary: "lists the providers that take a key, and where each has one from",
+    options: { dir, json, trust },
+    examples: ["bezel auth list"],
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).authList
+  }),
+  command({
+    name: "auth set",
+    summary: "stores a provider's key, which it reads from stdin",
+    arguments: ["PROVIDER"],
+    options: { dir, trust },
+    examples: ["bezel auth set anthropic", "pass show openai | bezel auth set openai"],
+    load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).authSet
+  }),
+  command({
+    name: "auth login",
+    summary: "signs in to a provider whose settings say how, and stores what that gives",
+    arguments: ["PROVIDER"],
+    options: { dir, trust },
+    examples: ["bezel auth login work"],
+    load: async () => (await import("./agent.ts")).authLogin
+  }),
+  command({
+    name: "auth remove",
+    summary: "forgets a provider's key",
+    arguments: ["PROVIDER"],
+    options: {},
+    examples: ["bezel auth remove openai"],
+    load: async () => (await import("./agent.ts")).authRemove
+  }),
   command({
     name: "doctor",
     summary: "checks node, folders, settings, providers, plugins and sessions, and says what to do about each fault",

@@ -153,7 +153,8 @@ const listen = Effect.fnUntraced(function*(provider: string, state: string, port
         }),
       catch: () =>
         new CredentialError({
-          message: `Cannot sign in to ${provider}: port ${port} of this machine is in use, and the browser comes back to it.`
+          message:
+            `Cannot sign in to ${provider}: port ${port} of this machine is in use, and the browser comes back to it.`
         })
     }),
     () =>
@@ -203,7 +204,9 @@ export const begin = Effect.fnUntraced(function*(
         if (address !== null && !equal(address.get("state") ?? "", state)) {
           return yield* fail(`This address does not belong to this sign-in to ${provider}; begin again.`)
         }
-        if (code === "") return yield* fail(`There is no code in what was given; begin the sign-in to ${provider} again.`)
+        if (code === "") {
+          return yield* fail(`There is no code in what was given; begin the sign-in to ${provider} again.`)
+        }
         return yield* requestToken(provider, options.tokenURL, {
           grant_type: "authorization_code",
           code,

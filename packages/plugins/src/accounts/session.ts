@@ -60,7 +60,8 @@ export const session = Effect.fn("accounts/session")(function*(ctx: Context) {
     const oauth = Object.hasOwn(given, provider) ? given[provider]?.oauth : undefined
     if (oauth === undefined) {
       return yield* new CredentialError({
-        message: `One cannot sign in to ${provider}: its settings say nothing of oauth. bezel auth set ${provider} stores a key.`
+        message:
+          `One cannot sign in to ${provider}: its settings say nothing of oauth. bezel auth set ${provider} stores a key.`
       })
     }
     return yield* Effect.scoped(Effect.gen(function*() {

@@ -5,14 +5,14 @@
  * others could read is made private before it is used; one that is damaged is an error and is never overwritten. A token is
  * renewed under the lock, by one process alone: a server may take a refresh token once only.
  */
+import { privateFolder } from "@bezel/core/location"
 import type { ProviderKey } from "@bezel/core/model"
 import { readRegularFile, writePrivateFile } from "@bezel/core/settings"
 import { fileLock } from "@bezel/core/storage"
-import { privateFolder } from "@bezel/core/location"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as fs from "node:fs/promises"

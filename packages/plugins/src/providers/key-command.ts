@@ -32,7 +32,9 @@ export const keyFromCommand = (
         ? "was not found"
         : error.killed === true
         ? `did not end within ${limitMillis / 1000} seconds`
-        : `ended with ${typeof error.code === "number" ? `exit code ${error.code}` : String(error.code ?? error.signal)}`
+        : `ended with ${
+          typeof error.code === "number" ? `exit code ${error.code}` : String(error.code ?? error.signal)
+        }`
       resume(Effect.fail(
         new ModelError({
           kind: "auth",
