@@ -1,7 +1,7 @@
 /** All commands of `bezel`: names and options are a contract that scripts rely on. Code is loaded when a command is called. */
 import { agentModule, sharingAgentModule } from "./agent-module.ts"
 import { type Command, command, notBuilt } from "./arguments/command.ts"
-import { flag, positive, text, texts, whole } from "./arguments/option.ts"
+import { choice, flag, positive, text, texts, whole } from "./arguments/option.ts"
 
 const model = text("PROVIDER/MODEL", "the model to use", { short: "m" })
 const agent = text("NAME", "the agent to use")
@@ -222,7 +222,24 @@ export const commands: ReadonlyArray<Command> = [
     examples: ["bezel doctor"],
     load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).doctor
   }),
-  notBuilt("serve", "runs a server with an HTTP API"),
+  command({
+    name: "serve",
+    summary: "runs a server: sessions that go on without a screen, for terminals and programs",
+    options: {
+      host: text("ADDRESS", "where it listens (default 127.0.0.1)"),
+      port: whole("N", 0, "its port; 0 takes any that is free (default 4747)"),
+      isolation: choice(
+        ["none", "location", "session"],
+        "location",
+        "what has a process of its own: nothing, each folder, or each session"
+      ),
+      allowHost: texts("NAME", "another name by which clients may call it"),
+      allowOrigin: texts("ORIGIN", "an origin whose pages may call it"),
+      json: flag("JSON on stdout: url and token, once it answers")
+    },
+    examples: ["bezel serve", "bezel serve --port 0 --json", "bezel serve --isolation session"],
+    load: async ({ environment }) => (await agentModule(".", environment.set)).serve
+  }),
   notBuilt("attach", "shows a session of a running server"),
   notBuilt("acp", "speaks the Agent Client Protocol on stdio, for editors"),
   command({

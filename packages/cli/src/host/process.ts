@@ -25,6 +25,8 @@ export interface ProcessOptions {
   readonly environment?: Environment
   /** What a first SIGINT does; without it the effect is interrupted. */
   readonly onInterrupt?: () => void
+  /** A signal is how this command ends: with the code of success, once everything is closed or this time is over. */
+  readonly endsBySignal?: { readonly closingMillis: number }
 }
 
 /** The effect's value, or the code of the signal that ended it. Failures that are no `Exit` of the command become one. */
@@ -44,8 +46,8 @@ export async function runProcess(
   let ending: number | null = null
   let interrupts = 0
   const end = (code: number) => {
-    ending = code
-    setTimeout(() => process.exit(code), closingLimitMillis).unref()
+    ending = options.endsBySignal === undefined ? code : exitCode.answered
+    setTimeout(() => process.exit(code), options.endsBySignal?.closingMillis ?? closingLimitMillis).unref()
     Effect.runFork(Fiber.interrupt(fiber))
   }
   const onSignal = (signal: keyof typeof signalCode) => () => {
@@ -89,7 +91,11 @@ const usageTags: ReadonlySet<string> = new Set([
   "LocationUnavailable",
   "ManifestError",
   "UnknownSession",
-  "InvalidCursor"
+  "InvalidCursor",
+  "AddressUnavailable",
+  "NeedsToken",
+  "ServerClaimed",
+  "TokenError"
 ])
 
 function commandExit(cause: Cause.Cause<unknown>): CommandExit {

@@ -3,7 +3,7 @@ export type { DatabaseOptions, Durability, Format, Migration, StoredSort } from 
 export { fileLock } from "./file-lock.ts"
 export { openJsonl, openJsonlReader } from "./jsonl.ts"
 export type { JsonlOptions, JsonlReader } from "./jsonl.ts"
-export { leaseState } from "./lease.ts"
+export { acquireLease, leaseState } from "./lease.ts"
 export type { LeaseState } from "./lease.ts"
 export { makeMemoryStorage, MemorySession } from "./memory.ts"
 export { jsonlFormat } from "./migrate-jsonl.ts"

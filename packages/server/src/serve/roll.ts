@@ -18,7 +18,7 @@ export interface Roll {
   /** Remembers a session. */
   readonly enter: (sessionID: string) => Effect.Effect<void>
   /** Those whose work an earlier server has left undone; all others are forgotten. */
-  readonly unfinished: Effect.Effect<ReadonlyArray<string>>
+  readonly unfinished: (records: Pick<SessionStoreShape, "get">) => Effect.Effect<ReadonlyArray<string>>
 }
 
 /** As many as are kept; older ones have rested for long. */
@@ -34,7 +34,7 @@ const read = (file: string): ReadonlyArray<string> => {
 }
 
 /** Kept in a file whose folder is there. */
-export const makeRoll = (file: string, store: Pick<SessionStoreShape, "get">): Roll => {
+export const makeRoll = (file: string): Roll => {
   let sessions = new Set(read(file))
   const write = Effect.try({
     try: () => {
@@ -46,8 +46,6 @@ export const makeRoll = (file: string, store: Pick<SessionStoreShape, "get">): R
   }).pipe(
     Effect.catch((why) => Effect.logWarning(`${file} cannot be written, so work is not taken up after a crash: ${why}`))
   )
-  const isUnfinished = (id: string) =>
-    store.get(id).pipe(Effect.map(({ status }) => status === "active"), Effect.orElseSucceed(() => false))
   return {
     enter: (sessionID) =>
       Effect.suspend(() => {
@@ -55,9 +53,10 @@ export const makeRoll = (file: string, store: Pick<SessionStoreShape, "get">): R
         sessions.add(sessionID)
         return write
       }),
-    unfinished: Effect.gen(function*() {
-      const left: Array<string> = []
-      for (const id of sessions) if (yield* isUnfinished(id)) left.push(id)
+    unfinished: Effect.fnUntraced(function*(records) {
+      const isUnfinished = (id: string) =>
+        records.get(id).pipe(Effect.map(({ status }) => status === "active"), Effect.orElseSucceed(() => false))
+      const left = yield* Effect.filter([...sessions], isUnfinished)
       sessions = new Set(left)
       yield* write
       return left

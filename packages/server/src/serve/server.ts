@@ -1,0 +1,101 @@
+/**
+ * The server of one user: it claims the data folder, listens when all behind it is ready, says where it is, and takes up the
+ * work that an earlier server has left undone.
+ *
+ *     claimed ──▶ fleet up ──▶ listening ──▶ announced ──▶ earlier work goes on ──scope ends──▶ not found any more
+ *                                                              ──▶ not listening any more ──▶ hosts stopped, turns suspended
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import { join } from "node:path"
+import { isLoopback } from "./address.ts"
+import { bareHandlers } from "./bare.ts"
+import { announceServer, claimServer, type ServerClaimed, type ServerFolders } from "./discovery.ts"
+import { Fleet, type FleetShape } from "./fleet.ts"
+import { type AddressUnavailable, listen, urlHost } from "./listen.ts"
+import { fleetLayer, type OfferedLists } from "./make-fleet.ts"
+import { makeRoll } from "./roll.ts"
+import { rpcUpgrades } from "./rpc.ts"
+import { makeTokens, ownToken, type TokenError } from "./tokens.ts"
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0: any that is free. */
+  readonly port: number
+  /** Names beyond the addresses that it listens on by which clients may call it. */
+  readonly allowedHosts: ReadonlyArray<string>
+  /** Origins whose pages may call it; exactly as browsers write them. */
+  readonly allowedOrigins: ReadonlyArray<string>
+  readonly version: string
+  readonly folders: ServerFolders
+  /** The token of this server; `null`: the one in the state folder, which is made if it is not there. */
+  readonly token: Redacted.Redacted | null
+  readonly lists: OfferedLists
+}
+
+export interface RunningServer {
+  readonly url: string
+  readonly token: Redacted.Redacted
+  readonly fleet: FleetShape
+  /** How many sessions of an earlier server go on. */
+  readonly resumed: number
+}
+
+/** Other machines would be let in by a token that nobody has chosen. */
+export class NeedsToken extends Schema.TaggedError<NeedsToken>()("NeedsToken", { message: Schema.String }) {}
+
+/** A token that others may try to guess has this many characters. */
+const shortestToken = 16
+
+/** Listening beyond this machine takes a token that somebody has chosen for it. */
+export const checkReach = (host: string, token: string | null): Effect.Effect<void, NeedsToken> =>
+  isLoopback(host) || (token !== null && token.length >= shortestToken)
+    ? Effect.void
+    : Effect.fail(
+      new NeedsToken({
+        message:
+          `Listening on ${host} lets other machines in: whoever has the token runs commands here as this user, and what is sent ` +
+          `is not encrypted. If that is wanted, put a token of at least ${shortestToken} characters into BEZEL_TOKEN.`
+      })
+    )
+
+/** Has sessions that a server before this one was working on go on. */
+const takeUp = (fleet: FleetShape, sessions: ReadonlyArray<string>) =>
+  Effect.forEach(
+    sessions,
+    (id) =>
+      Effect.flatMap(fleet.session(id), (session) => session.resume(id)).pipe(
+        Effect.scoped,
+        Effect.catch((error) => Effect.logWarning(`The session ${id} could not be taken up again: ${error.message}`))
+      ),
+    { concurrency: 4, discard: true }
+  )
+
+/** Runs until the scope ends. `placement` is built once the data folder is this server's. */
+export const startServer = <R, E>(
+  options: ServerOptions,
+  placement: Layer.Layer<Layer.Services<ReturnType<typeof fleetLayer>>, E, R>
+): Effect.Effect<RunningServer, E | AddressUnavailable | ServerClaimed | TokenError, R | Scope.Scope> =>
+  Effect.gen(function*() {
+    const { folders, host, version } = options
+    yield* claimServer(folders)
+    const token = options.token ?? (yield* ownToken(folders.state))
+    const services = yield* Layer.build(placement)
+    const roll = makeRoll(join(folders.data, "server", "sessions.json"))
+    const fleet = Context.get(
+      yield* Effect.provideContext(Layer.build(fleetLayer({ lists: options.lists, roll })), services),
+      Fleet
+    )
+    const onUpgrade = yield* rpcUpgrades(fleet)
+    const tokens = makeTokens(folders.state, token)
+    const port = yield* listen(options, bareHandlers({ tokens, version, onUpgrade }))
+    const url = `http://${urlHost(host)}:${port}`
+    yield* announceServer(folders, { url, version })
+    const unfinished = yield* roll.unfinished(fleet.records)
+    yield* Effect.forkScoped(takeUp(fleet, unfinished))
+    return { url, token, fleet, resumed: unfinished.length }
+  })
