@@ -1,4 +1,4 @@
-import type { BeforeToolApi } from "@bezel/core/harness"
+import type { BeforeToolApi, Conversation } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
 import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
@@ -222,6 +222,40 @@ it.effect("a rewindable slice is read as of an entry by the fork there, and a st
       draft.step = 9
     })
     expect(yield* plan.get(harness.main.id)).toEqual({ step: 2, seen: 2 })
+  }))
+
+it.effect("a rewindable slice is read as of an entry, an inherited one included, and then it has no sticky keys", () =>
+  Effect.gen(function*() {
+    const { harness } = yield* open(memory().storage(), ["one", "two", "three"])
+    const plan = yield* harness.namespace("plan", { rewindable: { step: 0, notes: [] }, sticky: { seen: 0 } })
+    yield* harness.resume
+    const say = (conversation: Conversation, n: number) =>
+      Effect.gen(function*() {
+        yield* plan.update(conversation.id, (draft) => {
+          draft.step = n
+          draft.seen = n
+        })
+        yield* Effect.flatMap(conversation.send(user("go")), (input) => input.wait)
+        return (yield* conversation.snapshot).view.entries.at(-1)?.id ?? ""
+      })
+    const note = yield* harness.main.write("note", {})
+    const first = yield* say(harness.main, 1)
+    const second = yield* say(harness.main, 2)
+    expect(yield* plan.get(harness.main.id, { at: note })).toEqual({ step: 0, notes: [] })
+    expect(yield* plan.get(harness.main.id, { at: first })).toEqual({ step: 1, notes: [] })
+    expect(yield* plan.get(harness.main.id, { at: second })).toEqual({ step: 2, notes: [] })
+    const fork = yield* harness.main.fork(second)
+    const third = yield* say(fork, 3)
+    expect(yield* plan.get(fork.id, { at: third })).toEqual({ step: 3, notes: [] })
+    expect(yield* plan.get(fork.id, { at: first })).toEqual({ step: 1, notes: [] })
+    const again = yield* fork.fork(first)
+    expect(yield* plan.get(again.id)).toEqual({ step: 1, notes: [], seen: 0 })
+    const foreign = yield* Effect.flip(plan.get(harness.main.id, { at: third }))
+    expect(foreign).toMatchObject({ code: "not_found", message: expect.stringContaining(third) })
+    const beyond = yield* Effect.flip(plan.get(again.id, { at: second }))
+    expect(beyond.code).toBe("not_found")
+    yield* plan.unregister
+    expect((yield* Effect.flip(plan.get(harness.main.id, { at: first }))).code).toBe("stale_definition")
   }))
 
 it.effect("a draft used after its commit changes nothing", () =>

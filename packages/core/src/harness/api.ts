@@ -185,8 +185,14 @@ export interface NamespaceOptions {
 export interface Namespace {
   readonly id: string
   readonly unregister: Effect.Effect<void>
-  /** A copy of the merged state in a conversation. */
-  readonly get: (conversationID: string) => Effect.Effect<JsonObject, HarnessError>
+  /**
+   * A copy of the merged state in a conversation. With `at`, an entry of it, only the rewindable keys, as they were when that
+   * entry was written: the others are about the present.
+   */
+  readonly get: (
+    conversationID: string,
+    options?: { readonly at?: string }
+  ) => Effect.Effect<JsonObject, HarnessError>
   /** Changes the state in one commit: the callback mutates a draft. */
   readonly update: (
     conversationID: string,

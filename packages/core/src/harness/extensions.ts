@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { JsonObject, JsonValue } from "../json/index.ts"
+import type { StorageReader } from "../storage/index.ts"
 import {
   HarnessError,
   type HarnessExtensions,
@@ -18,10 +19,11 @@ import {
   type Registration,
   type Section
 } from "./api.ts"
-import type { PluginSlices } from "./documents.ts"
+import type { PluginSlices, RewindableDocument } from "./documents.ts"
 import type { Authority } from "./extension-transaction.ts"
 import type { CommitLine } from "./line.ts"
 import { namespaceState } from "./projection.ts"
+import { rewindableAt, sequenceInLineage } from "./rewindable.ts"
 import type { ConversationState, SessionState } from "./state.ts"
 import type { Transaction } from "./transaction.ts"
 
@@ -49,6 +51,7 @@ interface NamespaceEntry {
 }
 
 export const makeExtensions = (
+  storage: StorageReader,
   line: () => CommitLine,
   conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
 ): Extensions => {
@@ -73,6 +76,9 @@ export const makeExtensions = (
     return entry
   }
 
+  const authorized = (token: Namespace): Effect.Effect<NamespaceEntry, HarnessError> =>
+    Effect.try({ try: () => current(token), catch: (error) => error as HarnessError })
+
   const namespace: Extensions["namespace"] = (id, shape, options) =>
     Effect.gen(function*() {
       const fault = namespaceFault(id, shape)
@@ -88,11 +94,15 @@ export const makeExtensions = (
         unregister: Effect.sync(() => {
           if (namespaces.get(id)?.token === token) namespaces.delete(id)
         }),
-        get: (conversationID) =>
+        get: (conversationID, options) =>
           Effect.flatMap(conversation(conversationID), (state) =>
-            line().read(() => {
-              const entry = current(token)
-              return structuredClone({ ...defaultsOf(entry.shape), ...namespaceState(line().state, state, id) })
+            Effect.flatMap(authorized(token), ({ shape }) => {
+              const at = options?.at
+              return at === undefined
+                ? line().read(() =>
+                  structuredClone({ ...defaultsOf(shape), ...namespaceState(line().state, state, id) })
+                )
+                : stateAt(storage, state, id, shape, at)
             })),
         update: (conversationID, change, event) =>
           Effect.flatMap(conversation(conversationID), (state) =>
@@ -124,7 +134,7 @@ export const makeExtensions = (
     namespace,
     hooks: (token, kind, handlers, options) =>
       Effect.andThen(
-        Effect.try({ try: () => current(token), catch: (error) => error as HarnessError }),
+        authorized(token),
         registerHook(hooks, register, kind, { namespace: token.id, handlers, options: options ?? {} })
       ),
     section: (section) =>
@@ -195,6 +205,26 @@ const namespaceFault = (id: string, shape: NamespaceShape): HarnessError | null 
   }
   return null
 }
+
+/** The rewindable keys of a namespace as they were at an entry. */
+const stateAt = Effect.fnUntraced(
+  function*(storage: StorageReader, state: ConversationState, id: string, shape: NamespaceShape, at: string) {
+    const sequence = yield* sequenceInLineage(storage, state.record, at)
+    if (sequence === null) {
+      return yield* new HarnessError({
+        code: "not_found",
+        message: `The conversation ${state.record.id} has no entry "${at}"; name one that it has said or inherited.`
+      })
+    }
+    const stored = yield* rewindableAt(storage, state.record, sequence)
+    const plugins = stored === null ? {} : (stored as unknown as RewindableDocument).plugins
+    return { ...structuredClone(shape.rewindable), ...Object.hasOwn(plugins, id) ? plugins[id] : {} }
+  },
+  Effect.catchTag("StorageError", (error) =>
+    Effect.fail(
+      new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
+    ))
+)
 
 const defaultsOf = (shape: NamespaceShape): JsonObject => ({ ...shape.session, ...shape.rewindable, ...shape.sticky })
 

@@ -46,6 +46,7 @@ export {
   type TaskRuntime
 } from "./kind.ts"
 export { loadTranscript } from "./load.ts"
+export { rewindableAt } from "./rewindable.ts"
 export { mainConversation, type OpenOptions, openSession, type Session } from "./session.ts"
 export type { ConversationState } from "./state.ts"
 export {

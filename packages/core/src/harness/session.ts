@@ -269,7 +269,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
     )
   )
   const run = Effect.runForkWith(yield* Effect.context<never>())
-  const extensions = makeExtensions(() => line, conversation)
+  const extensions = makeExtensions(storage, () => line, conversation)
   const scheduler = makeScheduler({ line, kinds, conversation, report, run: (effect) => run(effect) })
   yield* Effect.addFinalizer(() => scheduler.stop)
 

@@ -94,7 +94,8 @@ export const declareNamespace = (
   const token: Namespace = {
     id,
     unregister: Effect.suspend(() => unregister),
-    get: (conversationID) => Effect.flatMap(find(conversationID), (found) => found.namespace.get(found.conversationID)),
+    get: (conversationID, options) =>
+      Effect.flatMap(find(conversationID), (found) => found.namespace.get(found.conversationID, options)),
     update: (conversationID, change, event) =>
       Effect.flatMap(find(conversationID), (found) => found.namespace.update(found.conversationID, change, event))
   }

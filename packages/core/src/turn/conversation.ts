@@ -11,6 +11,7 @@ import {
   HarnessError,
   type InputHandle,
   type InputOutcome,
+  rewindableAt,
   type SendInput,
   type Session,
   type Transaction
@@ -129,7 +130,7 @@ export const makeConversation = (session: Session, state: ConversationState): Co
         message: `This conversation has no entry "${at}" to fork at.`
       })
     }
-    const inherited = yield* Effect.mapError(storage.documentAt(`rewindable:${id}`, sequence), storageFault)
+    const inherited = yield* Effect.mapError(rewindableAt(storage, state.record, sequence), storageFault)
     // One commit: a fork without the settings of where it began must not exist, whatever dies.
     const forked = yield* line.commit((tx) => {
       const created = session.create(tx, {
