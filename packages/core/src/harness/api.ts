@@ -159,6 +159,13 @@ export interface Conversation {
   readonly fork: (at: string) => Effect.Effect<Conversation, HarnessError>
   /** Starts over with a fresh context, which begins with `handoff` if there is one. Fails with `busy` while a turn runs. */
   readonly reset: (handoff?: string) => Effect.Effect<void, HarnessError>
+  /**
+   * Takes an entry of the active transcript and all after it out of the conversation, with the settings and the rewindable
+   * state that came with them; gives the id of the entry that marks it. Fails with `busy` while a turn runs.
+   */
+  readonly rewind: (from: string, data: JsonValue) => Effect.Effect<string, HarnessError>
+  /** Undoes the rewind of that id. Fails with `invalid` once the conversation has gone on. */
+  readonly restore: (rewind: string, data: JsonValue) => Effect.Effect<string, HarnessError>
   /** Summarizes the older part; gives the id of the task that does it. Joins one that is under way. */
   readonly collapse: (instructions?: string) => Effect.Effect<TaskRef, HarnessError>
   /** Text of the newest final answer, or an empty string. */

@@ -8,15 +8,27 @@
 import type { AssistantMessage, Message, ToolCallPart, ToolResultPart } from "../model/index.ts"
 import type { EntryRecord, RecordID } from "../storage/index.ts"
 
-/** The entries that are active: the newest head first, then what follows it. */
+/**
+ * The entries that are active, oldest first: the newest head with what it keeps and what follows it. Of a list that is active
+ * already, the same list.
+ */
 export const activeEntries = (entries: ReadonlyArray<EntryRecord>): ReadonlyArray<EntryRecord> => {
-  const head = entries.findLast((entry) => entry.head !== null)
+  const index = entries.findLastIndex((entry) => entry.head !== null)
+  const head = entries[index]
   if (head === undefined || head.head === null) return entries
-  const after = head.head.after
+  const following = entries.slice(index + 1)
+  const before = entries.slice(0, index)
+  if ("at" in head.head) {
+    const until = ordinalOf(before, head.head.at) ?? 0
+    return [...activeEntries(before.filter((entry) => entry.ordinal <= until)), head, ...following]
+  }
+  const { after } = head.head
+  if (after === null) return [head, ...following]
   // An entry list that was cut before no longer holds the entry that the head names; then all of it is kept.
-  const start = after === null ? head.ordinal : ordinalOf(entries, after) ?? 0
+  const start = ordinalOf(before, after) ?? 0
   // Earlier heads are superseded, also where what the newest one keeps lies before them.
-  return [head, ...entries.filter((entry) => entry.ordinal > start && entry.head === null)]
+  const kept = activeEntries(before).filter((entry) => entry.ordinal > start && entry.head === null)
+  return [head, ...kept, ...following]
 }
 
 const ordinalOf = (entries: ReadonlyArray<EntryRecord>, id: RecordID): number | undefined =>

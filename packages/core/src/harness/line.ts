@@ -204,7 +204,8 @@ const applyToMemory = (state: SessionState, finished: FinishedTransaction): void
       conversation.storedRewindable = true
     }
     if (conversation.transcript !== null) {
-      conversation.transcript = appendTranscript(conversation.transcript, change.entries)
+      const continued = change.continues === undefined ? conversation.transcript : [...change.continues]
+      conversation.transcript = appendTranscript(continued, change.entries)
     }
   }
 }

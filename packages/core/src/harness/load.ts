@@ -76,9 +76,10 @@ interface Stretch {
 /** A conversation and the ancestors that it was forked from, oldest first, each up to its fork point. */
 const lineage = Effect.fnUntraced(function*(
   storage: StorageReader,
-  record: ConversationRecord
+  record: ConversationRecord,
+  until: number | null
 ): Effect.fn.Return<ReadonlyArray<Stretch>, StorageError> {
-  const stretches: Array<Stretch> = [{ conversation: record.id, until: null }]
+  const stretches: Array<Stretch> = [{ conversation: record.id, until }]
   let parent = record.parent
   while (parent !== null) {
     if (parent.at === null) break
@@ -118,16 +119,40 @@ const scanStretch = (
     ...(stretch.until === null ? {} : { before: stretch.until + 1 })
   })
 
-/** The active transcript of a conversation: its newest head and what follows, oldest first, inherited entries included. */
+/**
+ * The active transcript of a conversation: its newest head, what that keeps and what follows, oldest first, inherited entries
+ * included. With `until`, as it was at the entry of that ordinal.
+ */
 export const loadTranscript = Effect.fn("Harness.transcript")(function*(
   storage: StorageReader,
-  record: ConversationRecord
+  record: ConversationRecord,
+  until: number | null = null
 ): Effect.fn.Return<ReadonlyArray<EntryRecord>, StorageError> {
-  const stretches = yield* lineage(storage, record)
+  const stretches = yield* lineage(storage, record, until)
   const start = yield* newestStart(storage, stretches)
   const entries: Array<EntryRecord> = []
   for (const stretch of stretches) entries.push(...yield* scanStretch(storage, stretch, start))
   return activeEntries(entries)
+})
+
+/** The newest head of a lineage, at or before an ordinal. */
+const newestHead = Effect.fnUntraced(function*(
+  storage: StorageReader,
+  stretches: ReadonlyArray<Stretch>,
+  until: number
+): Effect.fn.Return<EntryRecord | null, StorageError> {
+  for (const stretch of stretches.toReversed()) {
+    const bound = Math.min(until, stretch.until ?? until)
+    const [head] = yield* storage.entries({
+      conversation: stretch.conversation,
+      heads: true,
+      newestFirst: true,
+      limit: 1,
+      ...(bound === Infinity ? {} : { before: bound + 1 })
+    })
+    if (head !== undefined) return head
+  }
+  return null
 })
 
 /** The ordinal behind which the active transcript lies: just before its newest head, or before what that head keeps. */
@@ -135,19 +160,17 @@ const newestStart = Effect.fnUntraced(function*(
   storage: StorageReader,
   stretches: ReadonlyArray<Stretch>
 ): Effect.fn.Return<number, StorageError> {
-  for (const stretch of stretches.toReversed()) {
-    const [head] = yield* storage.entries({
-      conversation: stretch.conversation,
-      heads: true,
-      newestFirst: true,
-      limit: 1,
-      ...(stretch.until === null ? {} : { before: stretch.until + 1 })
-    })
-    if (head === undefined) continue
-    const after = head.head?.after ?? null
-    const kept = after === null ? null : yield* storage.entry(after)
-    // The kept entry itself is read as well: the head's rule is stated by it.
-    return Math.min(head.ordinal, kept?.ordinal ?? head.ordinal) - 1
+  let until = Infinity
+  for (;;) {
+    const head = yield* newestHead(storage, stretches, until)
+    if (head === null || head.head === null) return 0
+    if ("after" in head.head) {
+      const kept = head.head.after === null ? null : yield* storage.entry(head.head.after)
+      // The kept entry itself is read as well: the head's rule is stated by it.
+      return Math.min(head.ordinal, kept?.ordinal ?? head.ordinal) - 1
+    }
+    // What was active at that entry starts where the head before it says, and that lies further back each time.
+    const at = yield* storage.entry(head.head.at)
+    until = Math.min(at?.ordinal ?? 0, head.ordinal - 1)
   }
-  return 0
 })

@@ -11,6 +11,7 @@ import type {
   ConversationRecord,
   DocumentChange,
   EntryEdit,
+  EntryHead,
   EntryRecord,
   InputRecord,
   RecordID,
@@ -33,7 +34,7 @@ export interface NewEntry {
   readonly kind: string
   readonly data?: JsonValue
   readonly model?: ReadonlyArray<Message> | null
-  readonly head?: { readonly after: RecordID | null }
+  readonly head?: EntryHead
   readonly edits?: ReadonlyArray<EntryEdit>
 }
 
@@ -52,6 +53,8 @@ export interface ConversationChange {
   sticky: { readonly value: StickyDocument; readonly operations: ReadonlyArray<Operation> } | null
   rewindable: { readonly value: RewindableDocument; readonly operations: ReadonlyArray<Operation> } | null
   readonly tasks: Array<TaskRecord>
+  /** What the new entries continue, where that is not the transcript as it was. */
+  continues?: ReadonlyArray<EntryRecord>
 }
 
 export interface FinishedTransaction {
@@ -142,6 +145,11 @@ export class Transaction {
     this.#touch(conversation).change.entries.push(record)
     this.emit(conversation, { type: "entry.added", id: record.id, kind: record.kind })
     return record
+  }
+
+  /** For a head that goes back to entries which are not active: the transcript that it continues. */
+  continueFrom(conversation: ConversationState, transcript: ReadonlyArray<EntryRecord>): void {
+    this.#touch(conversation).change.continues = transcript
   }
 
   createTask(conversation: ConversationState, task: NewTask): TaskRecord {

@@ -42,6 +42,8 @@ export const enduring = (id: string, resolve: (id: string) => Through): Conversa
     fork: (at) =>
       Effect.map(through((conversation) => conversation.fork(at)), (forked) => enduring(forked.id, resolve)),
     reset: (handoff) => through((conversation) => conversation.reset(handoff)),
+    rewind: (from, data) => through((conversation) => conversation.rewind(from, data)),
+    restore: (marked, data) => through((conversation) => conversation.restore(marked, data)),
     collapse: (instructions) => through((conversation) => conversation.collapse(instructions)),
     finalText: through((conversation) => conversation.finalText)
   }

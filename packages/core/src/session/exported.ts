@@ -71,7 +71,9 @@ const Entry = Schema.Struct({
   kind: Schema.String,
   data: JsonValue,
   model: Messages,
-  head: Schema.NullOr(Schema.Struct({ after: Schema.NullOr(ID) })),
+  head: Schema.NullOr(
+    Schema.Union([Schema.Struct({ after: Schema.NullOr(ID) }), Schema.Struct({ at: ID })])
+  ),
   edits: Schema.NullOr(Schema.Array(Schema.Struct({ entry: ID, model: Messages }))),
   createdAt: Schema.Finite
 })
@@ -133,7 +135,7 @@ const misfit = ({ conversations, entries }: SessionExport): string | null => {
     if (!knownConversations.has(conversation)) {
       return `entry ${id} is of conversation ${conversation}, which is not there`
     }
-    const after = head?.after ?? null
+    const after = head === null ? null : "at" in head ? head.at : head.after
     if (after !== null && !knownEntries.has(after)) return `entry ${id} continues after ${after}, which is not there`
     for (const edit of edits ?? []) {
       if (!knownEntries.has(edit.entry)) return `entry ${id} edits ${edit.entry}, which is not there`

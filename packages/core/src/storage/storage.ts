@@ -30,6 +30,12 @@ export interface EntryEdit {
   readonly model: ReadonlyArray<Message> | null
 }
 
+/**
+ * Where a context starts. `after`: here, followed by the entries after that one (`null`: after this one). `at`: with all that
+ * was active at that entry, itself included, followed by the entries after this one.
+ */
+export type EntryHead = { readonly after: RecordID | null } | { readonly at: RecordID }
+
 export interface EntryRecord {
   readonly id: RecordID
   /** Position in the session's order of entries; strictly increasing. */
@@ -39,8 +45,7 @@ export interface EntryRecord {
   readonly data: JsonValue
   /** What the model sees of it, or `null` for nothing. */
   readonly model: ReadonlyArray<Message> | null
-  /** The context starts here, followed by the entries after `after` (`null`: after this one). */
-  readonly head: { readonly after: RecordID | null } | null
+  readonly head: EntryHead | null
   readonly edits: ReadonlyArray<EntryEdit> | null
   /** Milliseconds since the epoch, by this machine's clock. Order is `ordinal`, never this. */
   readonly createdAt: number
