@@ -23,7 +23,6 @@ import { createCollapse, isManualCollapse } from "./collapse.ts"
 import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
 import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
 import { rewinding } from "./rewind.ts"
-import { rewinding } from "./rewind.ts"
 
 const storageFault = (error: StorageError): HarnessError =>
   new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
