@@ -58,6 +58,7 @@ describe("the spans of a call from a screen", () => {
         "rpc.server bezel.conversation.send",
         "Conversation.send"
       ])
+      expect(ancestry(spans, "task.bezel.generation")).toEqual([...tree, "task.bezel.generation"])
       expect(new Set(spans.filter((span) => tree.includes(span.name)).map((span) => span.traceId)).size).toBe(1)
       expect(spans.filter((span) => tree.includes(span.name)).map(({ kind, name }) => [name.split(" ")[0], kind]))
         .toEqual(
