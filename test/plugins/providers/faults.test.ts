@@ -223,7 +223,7 @@ describe.each(wires)("over the %s wire", (wire) => {
 
   it.live("an address that cannot be used is told, not tried again", () =>
     Effect.gen(function*() {
-      for (const address of ["http://127.0.0.1:9/v1", "no address"]) {
+      for (const address of ["http://127.0.0.1:99999/v1", "no address"]) {
         const { error } = yield* collect(yield* model(wire, address))
         expect(error, address).toMatchObject({ retryable: false })
       }

@@ -195,8 +195,8 @@ describe.each(wires)("an answer over the %s wire", (wire) => {
         stop: { afterBytes: 4_000, how: "hang" }
       })
       const one = yield* model(wire, url)
-      const parts = yield* Stream.runCollect(Stream.take(one.stream(request()), 3))
-      expect(parts).toHaveLength(3)
+      const parts = yield* Stream.runCollect(Stream.take(one.stream(request()), 2))
+      expect(parts).toHaveLength(2)
       const first = requests[0]
       expect(first === undefined ? null : yield* Effect.promise(() => first.closed)).toBe(true)
     })), 10_000)
@@ -254,9 +254,11 @@ describe("reasoning", () => {
   it.live("of an OpenAI-compatible server streams before the text", () =>
     Effect.gen(function*() {
       const { parts } = yield* ask("openai", { reasoning: ["a", "b"], text: ["c"] })
-      expect(parts.map((part) => part.type)).toEqual([
+      expect(reasoningOf(parts)).toBe("ab")
+      // How many deltas there are depends on what arrives together.
+      const types = parts.map((part) => part.type)
+      expect(types.filter((type, index) => type !== types[index - 1])).toEqual([
         "reasoning-start",
-        "reasoning-delta",
         "reasoning-delta",
         "reasoning-end",
         "text-start",

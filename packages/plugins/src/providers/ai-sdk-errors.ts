@@ -152,15 +152,8 @@ const broken = (fields: Fields, cause: ReadonlyArray<Fields>, context: ErrorCont
       false
     )
   }
-  // The platform's fetch refuses some ports (those of mail, printing and the like) without a code.
-  if (code === "ERR_INVALID_URL" || why === "bad port") {
-    return makeError(
-      "unknown_model",
-      `The baseURL of ${context.provider} is not an address that can be used${
-        why === "bad port" ? ", because of its port" : ""
-      }`,
-      false
-    )
+  if (code === "ERR_INVALID_URL") {
+    return makeError("unknown_model", `The baseURL of ${context.provider} is not an address that can be used`, false)
   }
   if (/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|UND_ERR_CONNECT/.test(code)) {
     return makeError("transport", sentence(`${context.provider} cannot be reached`, why || code, context), true)

@@ -2,9 +2,13 @@
  * The fetch that provider packages get from us.
  *
  * It reads the body of a failed answer in bounds, so that one which never ends, or is huge, cannot hold a turn; it refuses
- * what is plainly not a stream; it does not follow redirects, which would hand the key to another place; and it ends a
- * stream at its `[DONE]`, even if the server forgets to close it. Plain asynchronous TypeScript: this is the hot path.
+ * what is plainly not a stream; it does not follow redirects, which would hand the key to another place; it ends a
+ * stream at its `[DONE]`, even if the server forgets to close it; and it hands on the deltas that arrived together as one
+ * (`sse-deltas.ts`). Plain asynchronous TypeScript: this is the hot path.
  */
+import { httpFetch } from "./http-fetch.ts"
+import { HttpHeaders, HttpResponse } from "./http-response.ts"
+import { makeDeltaJoiner } from "./sse-deltas.ts"
 
 /** A successful answer that is a document where a stream was expected, or a redirect. */
 export class NotAStream extends Error {
@@ -42,21 +46,21 @@ export type ProviderFetch = typeof globalThis.fetch
 export const makeProviderFetch = (options: ProviderFetchOptions = {}): ProviderFetch => {
   const { errorBodyMillis = 2_000, maxErrorBytes = 64 * 1024 } = options
   return async (input, init) => {
-    const response = await globalThis.fetch(input, { ...init, redirect: "manual" })
+    const response = await httpFetch(input, { ...init, redirect: "manual" })
     const contentType = response.headers.get("content-type")
     const redirected = response.status >= 300 && response.status < 400
     const stream = response.ok &&
       !(contentType !== null && /^(text\/html|application\/json)\b/i.test(contentType.trim()))
-    if (stream) return endingAtDone(response)
+    if (stream) return toEvents(response)
     const body = await readBounded(response, maxErrorBytes, errorBodyMillis)
     if (response.ok || redirected) {
       throw new NotAStream({ status: response.status, location: response.headers.get("location"), contentType, body })
     }
-    const headers = new Headers(response.headers)
+    const headers = new HttpHeaders(response.headers)
     // The body below is decoded and may be cut: these would describe another one.
     headers.delete("content-encoding")
     headers.delete("content-length")
-    return new Response(body, { status: response.status, statusText: response.statusText, headers })
+    return answer(response, new Blob([body]).stream(), headers)
   }
 }
 
@@ -88,32 +92,56 @@ const readBounded = async (response: Response, maxBytes: number, millis: number)
   return text
 }
 
-const done = Buffer.from("[DONE]")
-const doneLine = /(?:^|[\r\n])data: ?\[DONE\][\r\n]/
-/** Bytes of the line, with the line ends around it, before its last one. */
-const overlap = "\ndata: [DONE]".length
+/** The same answer with another body. */
+const answer = (
+  { status, statusText, url }: Response,
+  body: ReadableStream<Uint8Array>,
+  headers: Headers
+): HttpResponse => new HttpResponse(body, { status, statusText, url, headers: new HttpHeaders(headers) })
 
-/** The same answer, whose body ends once the line `data: [DONE]` has arrived. */
-const endingAtDone = (response: Response): Response => {
+const doneLine = /(?:^|[\r\n])data: ?\[DONE\][\r\n]/
+/** Characters of the line, with the line ends around it, before its last one. */
+const overlap = "\ndata: [DONE]".length
+/** Milliseconds that a server has to end its answer after `[DONE]`, so that the connection can be used again. */
+const endMillis = 250
+
+/** The same answer, whose deltas come joined, and whose body ends once the line `data: [DONE]` has arrived. */
+const toEvents = (response: Response): Response => {
   if (response.body === null) return response
-  const reader = response.body.getReader()
-  let tail = Buffer.alloc(0)
+  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader()
+  const join = makeDeltaJoiner()
+  let tail = ""
   const body = new ReadableStream<Uint8Array>({
     pull: async (controller) => {
       const next = await reader.read()
       if (next.done) return controller.close()
-      controller.enqueue(next.value)
       const chunk = Buffer.from(next.value.buffer, next.value.byteOffset, next.value.byteLength)
-      const seen = tail.length === 0 ? chunk : Buffer.concat([tail, chunk])
+      // Of one byte each: what is looked for is all ASCII, and no byte of another character looks like it.
+      const text = chunk.toString("latin1")
+      const joined = join(text)
+      controller.enqueue(joined === text ? next.value : Buffer.from(joined, "latin1"))
+      const seen = tail + text
       // Within an event's JSON a line end is always escaped, so the line can only be the protocol's own.
-      if (seen.includes(done) && doneLine.test(seen.toString("latin1"))) {
+      if (seen.includes("[DONE]") && doneLine.test(seen)) {
         controller.close()
-        reader.cancel().catch(() => {})
+        void readToEnd(reader)
         return
       }
-      tail = Buffer.from(seen.subarray(-overlap))
+      tail = seen.slice(-overlap)
     },
     cancel: (reason) => reader.cancel(reason)
   }, { highWaterMark: 0 })
-  return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers })
+  return answer(response, body, response.headers)
+}
+
+/** Reads what is left of an answer that is over. A connection that was cut off cannot be used for the next request. */
+const readToEnd = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> => {
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), endMillis)
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer was whole before.
+  } finally {
+    clearTimeout(timer)
+  }
 }
