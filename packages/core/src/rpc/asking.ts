@@ -4,20 +4,43 @@
  * A handler runs in a fiber of its own. It ends when the host withdraws the request (somebody else answered, time ran out)
  * or when the connection is lost; a failure or defect of it tells the host to ask another client. Of a sensitive
  * interaction nothing that was asked, answered or thrown is logged.
+ *
+ * Whoever hands requests on to people elsewhere takes them as they are, through a `RequestPort`, and answers in its own time.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import { jsonCodec } from "../service/index.ts"
-import type { Interaction, ServiceError } from "../service/index.ts"
+import type { JsonValue } from "../json/index.ts"
+import { anyInteraction, jsonCodec, ServiceError } from "../service/index.ts"
+import type { CloseReason, Interaction, Offer } from "../service/index.ts"
 import type { Fork } from "./demand.ts"
 import type { Link } from "./link.ts"
+import { decoding, Offered } from "./wire.ts"
 import type { Control, Item } from "./wire.ts"
 
 type Handler = (request: unknown) => Effect.Effect<unknown, unknown, Scope.Scope>
 type Answer = Extract<Control, { readonly type: "answer" }>["answer"]
+
+/** Takes the requests that no handler of this side is for. Each function returns at once. */
+export interface RequestPort {
+  /** `id` names the request as long as its host runs; the same one may be offered again. */
+  readonly offered: (request: Offer) => void
+  readonly closed: (id: string, reason: CloseReason) => void
+  /** The connection is lost. What is open still is offered again when it is back. */
+  readonly lost: () => void
+}
+
+/** Answers what a port was offered. `invalid_arguments` leaves the request open; `stale_reference`: it was settled before. */
+export interface RequestAnswers {
+  readonly answer: (
+    id: string,
+    answer: { readonly type: "answered"; readonly response: JsonValue } | { readonly type: "declined" }
+  ) => Effect.Effect<void, ServiceError>
+}
+
+const decodeOffers = decoding(Offered, "invalid_result", "The host's list of requests is malformed")
 
 interface Registered {
   readonly interaction: Interaction.Any
@@ -29,10 +52,45 @@ export class Asking {
   private readonly dialogs = new Map<string, Fiber.Fiber<unknown>>()
   private readonly fork: Fork
   private readonly link: () => Link | null
+  private readonly epoch: () => string | null
+  private port: RequestPort | null = null
 
-  constructor(fork: Fork, link: () => Link | null) {
+  constructor(fork: Fork, link: () => Link | null, epoch: () => string | null) {
     this.fork = fork
     this.link = link
+    this.epoch = epoch
+  }
+
+  /** One port at a time, for the length of the scope. Completes when what is open now has been offered to it. */
+  handOn(port: RequestPort): Effect.Effect<RequestAnswers, never, Scope.Scope> {
+    const answers: RequestAnswers = {
+      answer: (id, answer) =>
+        Effect.suspend(() => {
+          const link = this.link()
+          const at = id.lastIndexOf(".")
+          if (link === null || id.slice(0, at) !== this.epoch()) {
+            return Effect.fail(
+              new ServiceError({ code: "stale_reference", message: "This request is no longer open here." })
+            )
+          }
+          return Effect.asVoid(link.control({ type: "answer", id: id.slice(at + 1), answer }))
+        })
+    }
+    return Effect.as(
+      Effect.acquireRelease(
+        Effect.suspend(() => {
+          this.port = port
+          return this.announce
+        }),
+        () =>
+          Effect.suspend(() => {
+            if (this.port !== port) return Effect.void
+            this.port = null
+            return this.announce
+          })
+      ),
+      answers
+    )
   }
 
   /** Handles an interaction for the length of the scope; of two handlers the newer one is asked. */
@@ -72,18 +130,31 @@ export class Asking {
   }
 
   private announceTo(link: Link): Effect.Effect<void> {
-    const interactions = [...new Set(this.registered.map((entry) => entry.interaction.id))]
+    const interactions = [
+      ...new Set(this.registered.map((entry) => entry.interaction.id)),
+      ...(this.port === null ? [] : [anyInteraction])
+    ]
     // A link that is lost meanwhile says it again when it is back.
-    return Effect.ignore(link.control({ type: "handles", interactions }))
+    return Effect.ignore(Effect.map(link.control({ type: "handles", interactions }), (open) => {
+      const offers = decodeOffers(open)
+      if (Exit.isFailure(offers)) return
+      for (const offer of offers.value) if (this.handlerOf(offer) === undefined) this.port?.offered(this.named(offer))
+    }))
   }
 
   private take(item: Item): ServiceError | null {
     if (item.type === "close") {
       this.dialogs.get(item.id)?.interruptUnsafe()
       this.dialogs.delete(item.id)
+      this.port?.closed(this.named(item).id, item.reason)
     }
     if (item.type === "offer") {
-      const entry = this.registered.findLast((candidate) => candidate.interaction.id === item.interaction)
+      const entry = this.handlerOf(item)
+      if (entry === undefined && this.port !== null) {
+        const { id, interaction, request, session } = this.named(item)
+        this.port.offered({ id, interaction, request, session })
+        return null
+      }
       const work = Effect.flatMap(
         entry === undefined ? Effect.succeed<Answer>({ type: "failed" }) : answerOf(entry, item.request),
         (answer) => {
@@ -98,7 +169,17 @@ export class Asking {
     return null
   }
 
+  private handlerOf(offer: { readonly interaction: string }): Registered | undefined {
+    return this.registered.findLast((candidate) => candidate.interaction.id === offer.interaction)
+  }
+
+  /** Numbers are the host's own, and begin anew with each. */
+  private named<A extends { readonly id: string }>(item: A): A {
+    return { ...item, id: `${this.epoch()}.${item.id}` }
+  }
+
   private endAll(): void {
+    this.port?.lost()
     for (const dialog of this.dialogs.values()) dialog.interruptUnsafe()
     this.dialogs.clear()
   }

@@ -19,6 +19,7 @@ import * as Tracer from "effect/Tracer"
 import { MutableRemoteState, ServiceErrorCode } from "../service/index.ts"
 import type { Facade, Interaction, RemoteService, RemoteState, ServiceError } from "../service/index.ts"
 import { Asking } from "./asking.ts"
+import type { RequestAnswers, RequestPort } from "./asking.ts"
 import type { Fork } from "./demand.ts"
 import { duplex } from "./duplex.ts"
 import type { EndpointShape } from "./endpoint.ts"
@@ -26,20 +27,11 @@ import { FacadeEntry } from "./facade.ts"
 import type { FacadeAddress, Host } from "./facade.ts"
 import { makeLink } from "./link.ts"
 import type { Link } from "./link.ts"
+import { Mismatch, mismatchText, pluginMismatches } from "./mismatch.ts"
 import { disconnected } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { Catalogue, decoding, Hello, protocolVersion } from "./wire.ts"
 import type { Item, PluginVersion } from "./wire.ts"
-
-/** Both sides know it, in versions that differ. */
-const Mismatch = Schema.Struct({
-  kind: Schema.Literals(["contract", "plugin"]),
-  /** Of the service or the plugin. */
-  id: Schema.String,
-  here: Schema.String,
-  there: Schema.String
-})
-export type Mismatch = typeof Mismatch.Type
 
 const ConnectionStatus = Schema.Struct({
   status: Schema.Literals(["connecting", "connected", "disconnected"]),
@@ -56,7 +48,9 @@ export interface ConnectionOptions {
   /** What this client is, for people. */
   readonly label: string
   /** The plugins of this side, which are compared with the host's. */
-  readonly manifest?: ReadonlyArray<PluginVersion>
+  readonly manifest?: Effect.Effect<ReadonlyArray<PluginVersion>>
+  /** What the other side is, for people: `the coordinator`. `the host` if left out. */
+  readonly peer?: string
   /** What this side provides to the host, over the same transport. */
   readonly serve?: EndpointShape
   /** First and longest delay between attempts: 100 milliseconds and 5 seconds if left out. */
@@ -107,6 +101,8 @@ export interface ConnectionShape {
       interaction: Interaction<Q, R>,
       handler: (request: Q) => Effect.Effect<R | "declined", unknown, Scope.Scope>
     ) => Effect.Effect<void, never, Scope.Scope>
+    /** Takes what no handler of this side is for, to be answered by people elsewhere. One port at a time. */
+    readonly handOn: (port: RequestPort) => Effect.Effect<RequestAnswers, never, Scope.Scope>
   }
   /** Ids of the services that the host has. */
   readonly catalogue: Effect.Effect<ReadonlyArray<string>, ServiceError>
@@ -175,8 +171,11 @@ class ClientConnection implements ConnectionShape {
       idleMillis: Duration.toMillis(options.idle ?? 30_000),
       missing: disconnected
     }
-    this.asking = new Asking(fork, () => this.link)
-    this.interactions = { handle: (interaction, handler) => this.asking.handle(interaction, handler) }
+    this.asking = new Asking(fork, () => this.link, () => this.epoch)
+    this.interactions = {
+      handle: (interaction, handler) => this.asking.handle(interaction, handler),
+      handOn: (port) => this.asking.handOn(port)
+    }
   }
 
   start(): void {
@@ -390,16 +389,10 @@ class ClientConnection implements ConnectionShape {
   }
 
   private report(mismatch: Mismatch): Effect.Effect<void> {
-    const { here, id, kind, there } = mismatch
-    if (this.mismatches.some((known) => known.kind === kind && known.id === id)) return Effect.void
+    if (this.mismatches.some((known) => known.kind === mismatch.kind && known.id === mismatch.id)) return Effect.void
     this.mismatches = [...this.mismatches, mismatch]
     return Effect.andThen(
-      Effect.logWarning(
-        `${
-          kind === "plugin" ? "Plugin" : "The contract of service"
-        } "${id}" has version ${here} here and ${there} on ` +
-          "the host; update the older side."
-      ),
+      Effect.logWarning(mismatchText(mismatch, this.options.peer ?? "the host")),
       // While greeting, what was found is announced with the connection itself.
       Effect.suspend(() => this.link === null ? Effect.void : this.announce("connected"))
     )
@@ -408,7 +401,8 @@ class ClientConnection implements ConnectionShape {
   /** Says who this is and selects what was selected before. A session that is gone leaves none selected. */
   private greet(link: Link): Effect.Effect<void, ServiceError> {
     return Effect.gen({ self: this }, function*() {
-      const { label, manifest = [] } = this.options
+      const { label } = this.options
+      const manifest = yield* this.options.manifest ?? Effect.succeed([])
       const hello = yield* decodeHello(
         yield* link.control({
           type: "hello",
@@ -420,11 +414,7 @@ class ClientConnection implements ConnectionShape {
       this.epoch = hello.epoch
       this.contracts = hello.contracts ?? {}
       this.mismatches = []
-      for (const plugin of hello.manifest ?? []) {
-        const own = manifest.find(({ id }) => id === plugin.id)
-        if (own?.version === undefined || plugin.version === undefined || own.version === plugin.version) continue
-        yield* this.report({ kind: "plugin", id: plugin.id, here: own.version, there: plugin.version })
-      }
+      yield* Effect.forEach(pluginMismatches(manifest, hello.manifest ?? []), (mismatch) => this.report(mismatch))
       // One that is gone, or refused by now, answers that to whoever uses it.
       for (const session of this.held.keys()) {
         yield* Effect.catch(

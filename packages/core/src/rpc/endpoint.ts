@@ -21,6 +21,7 @@ import * as Tracer from "effect/Tracer"
 import { ClientIdentity, InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
 import type { ClientSeat, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { ClientView } from "./client-view.ts"
+import { mismatchText, pluginMismatches } from "./mismatch.ts"
 import { notAttached, otherProtocol, overloaded, unknownMember, unknownService } from "./refusals.ts"
 import { incident, ServedCalls } from "./served-calls.ts"
 import { serverProtocol } from "./transport.ts"
@@ -37,8 +38,12 @@ export interface EndpointOptions {
   readonly attach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
   /** Told once a client has left a session, by selecting another or by disconnecting. */
   readonly detach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
+  /** Told of each client once it has said what it is; must not throw or wait. */
+  readonly connected?: (client: ClientIdentity) => void
+  /** Told once a client of whom it was told is gone. */
+  readonly disconnected?: (client: ClientIdentity) => void
   /** The plugins of this host, which a client compares with its own. */
-  readonly manifest?: () => ReadonlyArray<PluginVersion>
+  readonly manifest?: Effect.Effect<ReadonlyArray<PluginVersion>>
   /** Deliveries that may wait for one subscription before it starts again from a snapshot. 1,024 if left out. */
   readonly queueLimit?: number
   /** Characters of JSON that may wait for one subscription before it starts again from a snapshot. 4 Mi if left out. */
@@ -137,6 +142,7 @@ class ServedConnection {
   /** What calls run in. */
   private readonly context: Context.Context<never>
   private readonly selecting = Semaphore.makeUnsafe(1)
+  private hasGreeted = false
   private forking: { readonly identity: ClientIdentity; readonly run: typeof Effect.runFork } | undefined
 
   constructor(
@@ -166,6 +172,7 @@ class ServedConnection {
 
   get leave(): Effect.Effect<void> {
     const { sessions } = this.view
+    if (this.hasGreeted) this.options.disconnected?.(this.identity)
     return Effect.andThen(
       this.view.close(),
       Effect.forEach(
@@ -242,7 +249,7 @@ class ServedConnection {
       case "release":
         return Effect.as(this.view.release(control.reference), null)
       case "handles":
-        return Effect.as(this.seat?.handles(control.interactions) ?? Effect.void, null)
+        return this.seat?.handles(control.interactions) ?? Effect.succeed([])
       case "answer":
         return Effect.as(this.seat?.answer(control.id, control.answer) ?? Effect.void, null)
       case "select":
@@ -258,11 +265,19 @@ class ServedConnection {
     const { label, protocol = protocolVersion } = hello
     if (protocol !== protocolVersion) return Effect.fail(otherProtocol(protocol))
     this.identity = { ...this.identity, label: label.slice(0, 200) }
-    return Effect.succeed({
-      client: this.identity.id,
-      epoch: this.directory.epoch,
-      contracts: this.directory.contracts(),
-      manifest: this.options.manifest?.() ?? []
+    if (!this.hasGreeted) this.options.connected?.(this.identity)
+    this.hasGreeted = true
+    return Effect.gen({ self: this }, function*() {
+      const manifest = yield* this.options.manifest ?? Effect.succeed([])
+      for (const mismatch of pluginMismatches(manifest, hello.manifest ?? [])) {
+        yield* Effect.logWarning(mismatchText(mismatch, `the client "${this.identity.label}"`))
+      }
+      return {
+        client: this.identity.id,
+        epoch: this.directory.epoch,
+        contracts: this.directory.contracts(),
+        manifest
+      }
     })
   }
 

@@ -110,6 +110,10 @@ export type Hello = typeof Hello.Type
 /** The result of a method that returns a reference: the number that its call has given. */
 export const Held = Schema.Struct({ reference: Schema.Int })
 export const Catalogue = Schema.Array(Schema.String)
+/** What a client has before it, as the answer to what it handles. */
+export const Offered = Schema.Array(
+  Schema.Struct({ id: Schema.String, interaction: Schema.String, session: Schema.String, request: JsonValue })
+)
 
 const Operations = Schema.declare(
   (value: unknown): value is ReadonlyArray<Operation> => Result.isSuccess(decodeOperations(value)),

@@ -53,12 +53,18 @@ export interface InteractionClient {
   readonly close: (id: string, reason: CloseReason) => void
 }
 
+/** Stands for every interaction, for clients that hand on whatever is asked. */
+export const anyInteraction = "*"
+
 /** What the broker gives a connection. Ends with the scope: what was offered to it is handed on. */
 export interface ClientSeat {
   readonly attach: (session: string) => Effect.Effect<void>
   readonly detach: (session: string) => Effect.Effect<void>
-  /** The interactions that this client handles, all of them, each time. */
-  readonly handles: (interactions: ReadonlyArray<string>) => Effect.Effect<void>
+  /**
+   * The interactions that this client handles, all of them, each time; {@link anyInteraction} is for those that are not
+   * named. Gives what it has before it now.
+   */
+  readonly handles: (interactions: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Offer>>
   /** `invalid_arguments` leaves the request open; `stale_reference` says that it was settled before. */
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, ServiceError>
 }
@@ -182,6 +188,7 @@ class Broker implements InteractionBrokerShape {
           client.handles = new Set(interactions)
           this.recheck(client)
           this.catchUp(client)
+          return [...this.requests.values()].filter(({ shown }) => shown.has(client)).map(({ offer }) => offer)
         }),
       answer: (id, answer) => Effect.suspend(() => this.answered(client, id, answer))
     })))
@@ -248,7 +255,8 @@ class Broker implements InteractionBrokerShape {
   }
 
   private eligible(open: Open, client: Client): boolean {
-    return client.handles.has(open.offer.interaction) && !open.failed.has(client) &&
+    const { handles } = client
+    return (handles.has(open.offer.interaction) || handles.has(anyInteraction)) && !open.failed.has(client) &&
       this.audience(open.offer.session).some((session) => client.sessions.has(session))
   }
 

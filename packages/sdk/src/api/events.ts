@@ -16,6 +16,8 @@ export const DurableEvent = Schema.StructWithRest(
 /** Text of the answer that is being written. `text` stands at `offset` of part `part`; what was behind it is replaced. */
 export const DeltaEvent = Schema.Struct({
   type: Schema.Literal("delta"),
+  /** The generation that writes it; `generation.started` and `generation.completed` name it too. */
+  task: Schema.String,
   part: Schema.Finite,
   kind: Schema.Literals(["text", "reasoning", "tool-call"]),
   /** In UTF-16 code units. */
@@ -31,8 +33,11 @@ export const ToolOutputEvent = Schema.Struct({
   text: Schema.String
 })
 
+/** First in a stream: everything after this place follows. */
+export const ReadyEvent = Schema.Struct({ type: Schema.Literal("ready"), sequence: Schema.Finite })
+
 /** Some durable events are missing: read the session anew, and go on from here. */
-export const GapEvent = Schema.Struct({ type: Schema.Literal("gap") })
+export const GapEvent = Schema.Struct({ type: Schema.Literal("gap"), sequence: Schema.optionalKey(Schema.Finite) })
 
 export const InteractionEvent = Schema.Union([
   Schema.Struct({
@@ -62,6 +67,7 @@ export type FleetEvent = typeof FleetEvent.Type
 
 /** Of one session, as a client reads it. `sequence` is absent for what is live. */
 export type SessionEvent =
+  | (typeof ReadyEvent.Type)
   | (typeof DurableEvent.Type)
   | (typeof DeltaEvent.Type)
   | (typeof ToolOutputEvent.Type)
