@@ -11,6 +11,7 @@ import {
   type ConversationState,
   HarnessError,
   loadTranscript,
+  rewindableAt,
   type Session,
   type Transaction
 } from "../harness/index.ts"
@@ -31,11 +32,11 @@ export const rewinding = (
   const { line, storage } = session
 
   /** The rewindable document before the commit that wrote an entry, which a fork may have inherited. */
-  const documentBefore = ({ conversation, id }: EntryRecord) =>
+  const documentBefore = (entry: EntryRecord) =>
     Effect.mapError(
       Effect.flatMap(
-        storage.sequenceOf(id),
-        (sequence) => storage.documentAt(`rewindable:${conversation}`, (sequence ?? 1) - 1)
+        storage.sequenceOf(entry.id),
+        (sequence) => rewindableAt(storage, state.record, (sequence ?? 1) - 1)
       ),
       fault
     )
