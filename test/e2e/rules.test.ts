@@ -52,16 +52,6 @@ describe("a permission rule for a tool that there is not", () => {
 })
 
 describe("a setting that has no effect", () => {
-  it("is told by name: servers of mcp, in a run and by doctor", async () => {
-    const home = makeHome()
-    home.settings({ mcp: { files: { command: ["x"] }, off: { command: ["y"], enabled: false } } })
-    const told = "The setting mcp has no effect yet: servers of the Model Context Protocol are not started (files)"
-    expect((await home.run(["run", "read a.txt"], options)).stderr).toContain(`bezel: ${told}\n`)
-    expect((await home.run(["doctor"], options)).stdout).toContain(`! settings: ${told}\n`)
-    home.settings({ mcp: { off: { command: ["y"], enabled: false } } })
-    expect((await home.run(["run", "read a.txt"], options)).stderr).not.toContain("mcp")
-  })
-
   it("is told by doctor, as is whatever else is odd about how plugins start", async () => {
     const home = makeHome()
     home.settings({ permissions: { bsh: "deny" }, plugins: ["./nope.ts"] })

@@ -12,6 +12,7 @@ import type { AccountsOptions } from "./accounts/contract.ts"
 import type { AgentsOptions } from "./agents/contract.ts"
 import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
+import type { McpOptions } from "./mcp/contract.ts"
 import type { PermissionOptions } from "./permissions/contract.ts"
 import type { ProvidersPluginOptions } from "./providers/contract.ts"
 import type { SkillsOptions } from "./skills/contract.ts"
@@ -26,6 +27,7 @@ export interface BuiltinOptions {
   readonly permissions?: PermissionOptions
   readonly limits?: LimitsOptions
   readonly agents?: AgentsOptions
+  readonly mcp?: McpOptions
   readonly skills?: SkillsOptions
 }
 
@@ -36,6 +38,7 @@ type Feature =
   | "question"
   | "subagent"
   | "context"
+  | "mcp"
   | "limits"
   | "permissions"
   | "agents"
@@ -51,6 +54,7 @@ const order: ReadonlyArray<Feature> = [
   "tools",
   "question",
   "context",
+  "mcp",
   "limits",
   "permissions",
   "agents",
@@ -67,7 +71,7 @@ export const builtinEntries = (version: string, options: BuiltinOptions = {}): R
   order.map((feature) => entryOf(feature, version, options))
 
 const entryOf = (feature: Feature, version: string, options: { readonly [F in Feature]?: object }): ManifestEntry => {
-  const given = options[feature]
+  const given = feature === "mcp" ? { version, ...options.mcp } : options[feature]
   const name = feature === "sessionDirectory" ? "session-directory" : feature
   return { id: `bezel.${name}`, version, required: true, ...(given === undefined ? {} : { options: { ...given } }) }
 }

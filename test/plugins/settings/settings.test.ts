@@ -76,7 +76,7 @@ describe("the settings file", () => {
       expect(reader.get(LimitsSetting)).toEqual({ toolOutput: 65_536 })
       expect(reader.get(ThemeSetting)).toBe("dark")
       expect(reader.get(KeybindingsSetting)).toEqual({ "ctrl+t": "thinking.cycle" })
-      expect(reader.warnings).toEqual([expect.stringContaining("The setting mcp has no effect yet")])
+      expect(reader.warnings).toEqual([])
     }))
 
   it.effect("of an untrusted project sets theme, keybindings, compaction, tighter limits and denials, and nothing else", () =>

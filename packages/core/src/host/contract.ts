@@ -3,7 +3,7 @@
  * hosts provide themselves. Nothing of a running host is reachable from here.
  */
 export * from "./context.ts"
-export { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
+export { ConversationViewSchema, FilePartSchema, ViewEventSchema } from "./conversation-view.ts"
 export { Conversation, conversationKey } from "./conversation.ts"
 export * from "./plugin.ts"
 export { Plugins } from "./plugins.ts"

@@ -75,38 +75,6 @@ export const AgentsSetting: SettingsKey<{ readonly [name: string]: AgentSettings
   description: "Agents by name: a prompt, a choice of tools and a model under one name."
 })
 
-// ----------------------------------------------------------------------------------------------------------------- mcp
-
-export const McpServer = Schema.Union([
-  Schema.Struct({
-    /** Program and arguments. */
-    command: Schema.NonEmptyArray(Schema.String),
-    env: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))),
-    enabled: Schema.optionalKey(Schema.Boolean)
-  }),
-  Schema.Struct({
-    url: Schema.String,
-    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))),
-    enabled: Schema.optionalKey(Schema.Boolean)
-  })
-])
-export type McpServer = typeof McpServer.Type
-
-export const McpSetting: SettingsKey<{ readonly [name: string]: McpServer }> = SettingsKey.make("mcp", {
-  schema: Schema.Record(Schema.String, McpServer),
-  default: {},
-  untrusted: "drop",
-  warnings: (servers) => {
-    const names = Object.entries(servers).flatMap(([name, { enabled }]) => enabled === false ? [] : [name])
-    return names.length === 0
-      ? []
-      : [
-        `The setting mcp has no effect yet: servers of the Model Context Protocol are not started (${names.join(", ")})`
-      ]
-  },
-  description: "Servers of the Model Context Protocol by name: a command to start, or a URL."
-})
-
 // ------------------------------------------------------------------------------------------------------------- plugins
 
 /** A package name or the path of a file (from the settings file), alone or with options. */

@@ -2,6 +2,7 @@
  * The built-in sections of `bezel.jsonc`, all of them: what the composition root hands to `Settings.layer`.
  */
 import type { SettingsKey } from "@bezel/core/settings"
+import { McpSetting } from "../mcp/contract.ts"
 import { PermissionsKey } from "../permissions/contract.ts"
 import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
 import {
@@ -9,13 +10,13 @@ import {
   CompactionSetting,
   KeybindingsSetting,
   LimitsSetting,
-  McpSetting,
   PluginsSetting,
   SessionsSetting,
   TelemetrySetting,
   ThemeSetting
 } from "./contract.ts"
 
+export { McpSetting } from "../mcp/contract.ts"
 export * from "./contract.ts"
 
 export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [

@@ -1,0 +1,128 @@
+/**
+ * Servers of the Model Context Protocol as others see them: the setting, how each of them is, and what a person may do about
+ * it. Nothing of a server's environment or headers is in here.
+ */
+import { FilePartSchema } from "@bezel/core/host/contract"
+import { LocalService, RemoteService } from "@bezel/core/service"
+import { SettingsKey } from "@bezel/core/settings"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+const seconds = Schema.Finite.check(
+  Schema.isGreaterThan(0, { message: "Expected a number of seconds above 0" }),
+  Schema.isLessThanOrEqualTo(86_400, { message: "Expected at most 86400 seconds" })
+)
+
+const webAddress = Schema.String.check(
+  Schema.makeFilter((text: string) => /^https?:\/\//i.test(text) && URL.canParse(text), {
+    message: 'Expected an address that begins with "http://" or "https://"'
+  })
+)
+
+/** What both kinds of servers have. */
+const common = {
+  enabled: Schema.optionalKey(Schema.Boolean),
+  /** Seconds that a call may go on without an answer or a sign of progress; default 120. */
+  timeout: Schema.optionalKey(seconds)
+}
+
+const secrets = Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))
+
+/** One server: a program to start, which speaks on its standard streams, or an address of streamable HTTP. */
+export const McpServer = Schema.Union([
+  Schema.Struct({
+    /** Program and arguments. */
+    command: Schema.NonEmptyArray(Schema.String),
+    /** Beside the few variables that it gets anyway. */
+    env: Schema.optionalKey(secrets),
+    /** Folder that it starts in, from the location; default: the location. */
+    cwd: Schema.optionalKey(Schema.String),
+    ...common
+  }),
+  Schema.Struct({ url: webAddress, headers: Schema.optionalKey(secrets), ...common })
+])
+export type McpServer = typeof McpServer.Type
+
+/** `mcp` in `bezel.jsonc`. */
+export const McpSetting: SettingsKey<{ readonly [name: string]: McpServer }> = SettingsKey.make("mcp", {
+  schema: Schema.Record(Schema.String, McpServer),
+  default: {},
+  untrusted: "drop",
+  description: "Servers of the Model Context Protocol by name: a command to start, or a URL."
+})
+
+/**
+ * - `starting`: it has not answered yet
+ * - `waiting`: it is not there, and is tried again at `retryAt`
+ * - `failed`: it is not there, and is tried again when a call needs it or a person asks for it
+ */
+export const McpStatus = Schema.Literals(["disabled", "starting", "ready", "waiting", "failed"])
+export type McpStatus = typeof McpStatus.Type
+
+/** A text that a server offers for a person to send, with places to fill in. */
+export const McpPrompt = Schema.Struct({
+  name: Schema.String,
+  description: Schema.String,
+  arguments: Schema.Array(Schema.Struct({ name: Schema.String, required: Schema.Boolean }))
+})
+export type McpPrompt = typeof McpPrompt.Type
+
+/** One server as it is now. Texts of the server in it are bounded and have no control characters. */
+export const McpServerState = Schema.Struct({
+  name: Schema.String,
+  transport: Schema.Literals(["stdio", "http"]),
+  status: McpStatus,
+  /** What the server calls itself; `null` while it never answered. */
+  title: Schema.NullOr(Schema.String),
+  /** Names of its tools as models are offered them; they stay while it is away. */
+  tools: Schema.Array(Schema.String),
+  hasResources: Schema.Boolean,
+  prompts: Schema.Array(McpPrompt),
+  /** Why it is not there, one sentence. */
+  error: Schema.NullOr(Schema.String),
+  /** Milliseconds since the epoch. */
+  retryAt: Schema.NullOr(Schema.Finite),
+  /** What of it is left out, one sentence each. */
+  problems: Schema.Array(Schema.String)
+})
+export type McpServerState = typeof McpServerState.Type
+
+/** A server could not be reached, or it refused; the message is one sentence. */
+export class McpError extends Schema.TaggedError<McpError>()("McpError", { message: Schema.String }) {}
+
+/** The servers of a location, to be shown and looked after. */
+export class McpServers extends RemoteService.make("bezel.mcp")({
+  state: { servers: Schema.Array(McpServerState) },
+  methods: {
+    /** Ends the connection, if there is one, and makes a new one. Does not wait for it. */
+    reconnect: { payload: Schema.Struct({ name: Schema.String }), error: McpError },
+    /** For as long as the location is up; settings are not changed. */
+    enable: { payload: Schema.Struct({ name: Schema.String, enabled: Schema.Boolean }), error: McpError },
+    /** A prompt of a server with its places filled in. */
+    prompt: {
+      payload: Schema.Struct({
+        name: Schema.String,
+        prompt: Schema.String,
+        arguments: Schema.Record(Schema.String, Schema.String)
+      }),
+      success: Schema.Struct({ text: Schema.String, files: Schema.Array(FilePartSchema) }),
+      error: McpError
+    }
+  }
+}) {}
+
+export interface McpConnectionsShape {
+  readonly list: Effect.Effect<ReadonlyArray<McpServerState>>
+  /** Completes when no server is starting any more. */
+  readonly settled: Effect.Effect<void>
+}
+
+/** The same for the process that the servers are connected to. */
+export const McpConnections: LocalService<McpConnectionsShape> = LocalService.make("bezel.mcp.connections")
+
+/** Options of the plugin in the manifest. */
+export type McpOptions = typeof McpOptions.Type
+export const McpOptions = Schema.Struct({
+  /** Of this program, for servers that want to know. */
+  version: Schema.optionalKey(Schema.String)
+})

@@ -1,0 +1,2 @@
+/** Servers of the Model Context Protocol: their tools, resources and prompts. */
+export * from "./contract.ts"

@@ -1,0 +1,217 @@
+/**
+ * One configured server: connected when it is enabled, connected again when it is lost, and known by what it last offered.
+ *
+ *     disabled ⇄ starting ──▶ ready ──lost──▶ waiting ──its time, a call, a person──▶ starting
+ *                   └──failed──▶ waiting … and after several failures in a row: failed, until a call or a person asks
+ *
+ * What it offers stays while it is away, so that a conversation keeps its tools; a call meanwhile waits a moment for it and
+ * then fails with a sentence. A person's wish ends whatever goes on at once.
+ */
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
+import { connect, type Connection, type ConnectOptions } from "./connection.ts"
+import type { McpPrompt, McpServer, McpStatus } from "./contract.ts"
+import { McpFailure } from "./failure.ts"
+import { listPrompts, listTools, type RemoteTool } from "./listing.ts"
+import { bounded, oneLine } from "./text.ts"
+
+/** What is known of a server. */
+export interface Known {
+  readonly status: McpStatus
+  readonly connection: Connection | null
+  readonly title: string | null
+  readonly instructions: string
+  readonly hasResources: boolean
+  readonly tools: ReadonlyArray<RemoteTool>
+  readonly prompts: ReadonlyArray<McpPrompt>
+  readonly error: string | null
+  readonly retryAt: number | null
+  readonly problems: ReadonlyArray<string>
+}
+
+export interface Server {
+  readonly name: string
+  readonly setting: McpServer
+  readonly known: () => Known
+  /** What is known now, and every change of it. */
+  readonly changes: Stream.Stream<Known>
+  /** Uses the connection; waits a moment for one that is on its way, and brings one back that is not. */
+  readonly use: <A>(
+    what: (connection: Connection) => Effect.Effect<A, McpFailure>
+  ) => Effect.Effect<A, McpFailure>
+  readonly reconnect: Effect.Effect<void>
+  readonly enable: (enabled: boolean) => Effect.Effect<void>
+}
+
+const nothing: Known = {
+  status: "disabled",
+  connection: null,
+  title: null,
+  instructions: "",
+  hasResources: false,
+  tools: [],
+  prompts: [],
+  error: null,
+  retryAt: null,
+  problems: []
+}
+
+const firstWaitMs = 1_000
+const longestWaitMs = 60_000
+/** A connection that held so long was a good one: the next failure is a first one. */
+const goodMs = 30_000
+const maxFailures = 8
+/** One that never answered is more likely written down wrongly than away. */
+const maxFirstFailures = 3
+/** How long a call waits for a server that is on its way. */
+const patience: Duration.Input = "5 seconds"
+const maxInstructions = 2_048
+
+const sameItems = (left: unknown, right: unknown): boolean => JSON.stringify(left) === JSON.stringify(right)
+
+/** Starts looking after a server, until the scope ends. */
+export const makeServer = (
+  name: string,
+  setting: McpServer,
+  options: ConnectOptions
+): Effect.Effect<Server, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    let enabled = setting.enabled !== false
+    const ref = yield* SubscriptionRef.make<Known>({ ...nothing, status: enabled ? "starting" : "disabled" })
+    const wishes = yield* Queue.sliding<void>(1)
+    const known = () => SubscriptionRef.getUnsafe(ref)
+    const set = (change: Partial<Known>) => SubscriptionRef.update(ref, (now): Known => ({ ...now, ...change }))
+    let everReady = false
+    let failures = 0
+
+    /** Reads what the server offers; what did not change keeps its identity, and with it the tools made of it. */
+    const read = Effect.fnUntraced(function*(connection: Connection) {
+      const { items, problems } = yield* listTools(connection)
+      const prompts = yield* listPrompts(connection)
+      const before = known()
+      yield* set({
+        status: "ready",
+        connection,
+        title: oneLine(connection.title, 100),
+        instructions: bounded(connection.instructions.trim(), maxInstructions),
+        hasResources: connection.has.resources,
+        tools: sameItems(before.tools, items) ? before.tools : items,
+        prompts: sameItems(before.prompts, prompts) ? before.prompts : prompts,
+        error: null,
+        retryAt: null,
+        problems
+      })
+    })
+
+    const follow = (connection: Connection) =>
+      Effect.gen(function*() {
+        for (;;) {
+          yield* connection.changed
+          // Whoever changes one thing after the other is asked once.
+          yield* Effect.sleep("50 millis")
+          yield* Effect.catch(
+            read(connection),
+            (failure) => Effect.sync(() => options.log(`its tools could not be read again: ${failure.message}`))
+          )
+        }
+      })
+
+    /** One connection from its beginning to its end; gives why it ended. */
+    const session = Effect.scoped(Effect.gen(function*() {
+      const connection = yield* connect(setting, options)
+      yield* read(connection)
+      everReady = true
+      const since = yield* Clock.currentTimeMillis
+      const reason = yield* Effect.raceFirst(connection.lost, follow(connection))
+      if ((yield* Clock.currentTimeMillis) - since >= goodMs) failures = 0
+      // Before its process is taken down, so that no call begins on it meanwhile.
+      yield* set({ status: "waiting", connection: null, error: reason })
+      return reason
+    }))
+
+    const attempt = Effect.gen(function*() {
+      yield* Queue.clear(wishes)
+      yield* set({ status: "starting", retryAt: null })
+      const ended = yield* Effect.raceFirst(
+        Effect.map(
+          Effect.result(session),
+          (result) => result._tag === "Success" ? result.success : result.failure.message
+        ),
+        Effect.as(Queue.take(wishes), null)
+      )
+      yield* set({ connection: null })
+      if (ended === null) return
+      failures++
+      options.log(`not connected: ${ended}`)
+      if (failures >= (everReady ? maxFailures : maxFirstFailures)) {
+        yield* set({ status: "failed", error: ended })
+        return yield* Queue.take(wishes)
+      }
+      const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** (failures - 1))
+      yield* set({ status: "waiting", error: ended, retryAt: (yield* Clock.currentTimeMillis) + wait })
+      yield* Effect.raceFirst(Effect.sleep(wait), Queue.take(wishes))
+    })
+
+    yield* Effect.forkScoped(Effect.gen(function*() {
+      for (;;) {
+        if (enabled) {
+          yield* attempt
+          continue
+        }
+        failures = 0
+        yield* set({ ...nothing })
+        yield* Queue.take(wishes)
+      }
+    }))
+
+    const wish = Effect.sync(() => {
+      Queue.offerUnsafe(wishes, undefined)
+    })
+    const changes = SubscriptionRef.changes(ref)
+    const until = (holds: (status: McpStatus) => boolean) =>
+      Effect.timeoutOption(Stream.runHead(Stream.filter(changes, ({ status }) => holds(status))), patience)
+
+    return {
+      name,
+      setting,
+      known,
+      changes,
+      use: (what) =>
+        Effect.gen(function*() {
+          const now = known()
+          if (now.connection === null) {
+            if (now.status === "waiting" || now.status === "failed") {
+              yield* wish
+              // What is there by now is not the answer to the wish.
+              yield* until((status) => status === "starting")
+            }
+            yield* until((status) => status !== "starting")
+          }
+          const { connection, error, status } = known()
+          if (connection !== null) return yield* what(connection)
+          return yield* new McpFailure({
+            message: status === "disabled"
+              ? "it is disabled"
+              : status === "starting"
+              ? "it has not answered yet"
+              : `it is not connected (${error ?? "no reason is known"})`
+          })
+        }),
+      reconnect: Effect.suspend(() => {
+        failures = 0
+        return wish
+      }),
+      enable: (wanted) =>
+        Effect.suspend(() => {
+          if (enabled === wanted) return Effect.void
+          enabled = wanted
+          failures = 0
+          return wish
+        })
+    }
+  })

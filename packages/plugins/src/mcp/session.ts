@@ -1,0 +1,174 @@
+/**
+ * The session facet of MCP: connects the servers of the settings once the location is up, and offers what they have.
+ *
+ * Nobody waits for a server to boot: a request waits a few seconds for those that are starting and is made without them
+ * otherwise. Without a configured server nothing of the protocol is loaded.
+ */
+import type { SessionContext } from "@bezel/core/host"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { promptResult } from "./content.ts"
+import {
+  McpConnections,
+  McpError,
+  McpOptions,
+  type McpServer,
+  McpServers,
+  type McpServerState,
+  McpSetting
+} from "./contract.ts"
+import { makeServer, type Server } from "./server.ts"
+import { oneLine } from "./text.ts"
+import { makeOffer, type Offered, resourceTools } from "./tools.ts"
+
+type Context = Pick<
+  SessionContext,
+  | "hooks"
+  | "location"
+  | "namespace"
+  | "onActivate"
+  | "onSession"
+  | "options"
+  | "own"
+  | "plugin"
+  | "provide"
+  | "section"
+  | "settings"
+  | "state"
+  | "tool"
+>
+
+/** How long a request waits for servers that are starting. Shorter than the limit of hooks. */
+const requestPatience = "8 seconds"
+/** Log lines that may wait to be written; what comes faster is left out. */
+const logLines = 200
+const maxInstructions = 8_192
+
+const stateOf = (server: Server, tools: ReadonlyArray<string>, problems: ReadonlyArray<string>): McpServerState => {
+  const { error, hasResources, problems: own, prompts, retryAt, status, title } = server.known()
+  return {
+    name: oneLine(server.name, 100),
+    transport: "command" in server.setting ? "stdio" : "http",
+    status,
+    title,
+    tools,
+    hasResources,
+    prompts,
+    error,
+    retryAt,
+    problems: [...own, ...problems].slice(0, 20)
+  }
+}
+
+/** The facet for session hosts. */
+export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
+  const { version } = yield* Schema.decodeUnknownEffect(McpOptions, { onExcessProperty: "error" })(ctx.options ?? {})
+  const configured: ReadonlyArray<[name: string, setting: McpServer]> = Object.entries(ctx.settings.get(McpSetting))
+  const states = yield* ctx.state(McpServers.contract.state.servers, [])
+  let servers: ReadonlyArray<Server> = []
+
+  const settled = Effect.suspend(() =>
+    Effect.forEach(
+      servers,
+      (server) => Stream.runHead(Stream.filter(server.changes, ({ status }) => status !== "starting")),
+      { concurrency: "unbounded", discard: true }
+    )
+  )
+  const find = (name: string) =>
+    Effect.suspend(() => {
+      const found = servers.find((server) => server.name === name)
+      return found === undefined
+        ? Effect.fail(new McpError({ message: `There is no MCP server ${JSON.stringify(name.slice(0, 80))} here.` }))
+        : Effect.succeed(found)
+    })
+  yield* ctx.provide(McpServers, {
+    servers: states,
+    reconnect: ({ name }) => Effect.flatMap(find(name), (server) => server.reconnect),
+    enable: ({ enabled, name }) => Effect.flatMap(find(name), (server) => server.enable(enabled)),
+    prompt: ({ arguments: places, name, prompt }) =>
+      Effect.gen(function*() {
+        const server = yield* find(name)
+        const raw = yield* Effect.mapError(
+          server.use((connection) => connection.request("prompts/get", { name: prompt, arguments: places })),
+          ({ message }) => new McpError({ message: `The MCP server ${name}: ${message}.` })
+        )
+        const made = yield* promptResult(raw)
+        return made ?? (yield* new McpError({ message: `The MCP server ${name}: its answer is no prompt.` }))
+      })
+  })
+  yield* ctx.provide(McpConnections, { list: Effect.sync(() => states.value), settled: Effect.asVoid(settled) })
+  if (configured.length === 0) return
+
+  const makeTools = makeOffer()
+  const forResources = resourceTools(() => servers)
+  let offered: ReadonlyArray<Offered> = []
+  yield* ctx.tool.transform((draft) => {
+    const taken = new Set(draft.list().map(({ name }) => name))
+    for (const { name, tool } of offered) if (!taken.has(name)) draft.set(name, tool)
+  })
+
+  /** Brings tools and states in line with what the servers offer now. */
+  const refresh = Effect.gen(function*() {
+    const { offered: tools, problems } = makeTools(servers)
+    const next = [...servers.some((server) => server.known().hasResources) ? forResources : [], ...tools]
+    const isSame = next.length === offered.length && next.every(({ tool }, index) => tool === offered[index]?.tool)
+    if (!isSame) {
+      offered = next
+      yield* ctx.tool.reload
+    }
+    const owners = new Map((yield* ctx.tool.list).map(({ name, plugin }) => [name, plugin]))
+    const ours = ({ name }: Offered) => owners.get(name) === ctx.plugin
+    yield* states.set(servers.map((server) => {
+      const all = tools.filter((one) => one.server === server.name)
+      const hidden = all.filter((one) => owners.has(one.name) && !ours(one)).map(({ name }) =>
+        `The tool ${name} is left out: the plugin ${owners.get(name)} has one of that name.`
+      )
+      return stateOf(server, all.filter(ours).map(({ name }) => name), [...problems.get(server.name) ?? [], ...hidden])
+    }))
+  })
+
+  const namespace = yield* ctx.namespace("mcp", {})
+  const patience = Effect.asVoid(Effect.timeoutOption(settled, requestPatience))
+  yield* ctx.hooks(namespace, "generation", { beforePrepare: () => patience })
+  // What a crash has left of a turn goes on with the tools that it was offered.
+  yield* ctx.onSession(({ main }) => Effect.flatMap(main.busy, (busy) => busy ? patience : Effect.void))
+  yield* ctx.section({
+    id: "bezel.mcp",
+    order: 700,
+    text: () =>
+      Effect.sync(() => {
+        const texts = servers.flatMap((server) => {
+          const { instructions, tools } = server.known()
+          return instructions === "" || tools.length === 0
+            ? []
+            : [`Of the tools of the MCP server ${oneLine(server.name, 100)} its author says:\n${instructions}`]
+        })
+        return texts.length === 0 ? null : texts.join("\n\n").slice(0, maxInstructions).toWellFormed()
+      })
+  })
+
+  yield* ctx.onActivate(Effect.gen(function*() {
+    const lines = yield* Queue.dropping<readonly [server: string, line: string]>(logLines)
+    yield* Effect.forkScoped(Effect.gen(function*() {
+      for (;;) {
+        const [server, line] = yield* Queue.take(lines)
+        yield* Effect.annotateLogs(Effect.logInfo(line), { mcp: server })
+      }
+    }))
+    servers = yield* Effect.forEach(configured, ([name, setting]) =>
+      makeServer(name, setting, {
+        location: ctx.location.directory,
+        version: version ?? "0.0.0",
+        log: (line) => {
+          Queue.offerUnsafe(lines, [name, line])
+        }
+      }))
+    yield* refresh
+    const changes = Stream.mergeAll(servers.map((server) => server.changes), { concurrency: "unbounded" })
+    yield* Effect.forkScoped(Stream.runForEach(changes, () => refresh))
+  }))
+})
+
+export default session

@@ -1,0 +1,47 @@
+import { makeToolRegistry } from "@bezel/core/tool"
+import { openHarness } from "@bezel/core/turn"
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import { scriptedModel } from "../../../packages/core/src/testing/model.ts"
+import { echo, memory, user } from "./fixture.ts"
+
+const settle = Effect.gen(function*() {
+  for (let n = 0; n < 50; n++) yield* Effect.yieldNow
+})
+
+it.effect("a request offers what a beforePrepare handler has waited for, and is made without it after a time", () =>
+  Effect.gen(function*() {
+    const registry = yield* makeToolRegistry()
+    const model = scriptedModel(["one", "two"])
+    const reports: Array<string> = []
+    const harness = yield* openHarness(memory().storage(), {
+      sessionID: "ses_test",
+      models: model.source,
+      tools: registry,
+      artifact: () => Effect.die(new Error("no artifacts in this test")),
+      onReport: ({ message }) => reports.push(message)
+    })
+    const scope = yield* Effect.scope
+    const waits: Array<Effect.Effect<void>> = [
+      Effect.asVoid(Scope.provide(
+        registry.transform({ plugin: "test", version: "1", order: 0 }, (draft) => draft.set("late", echo)),
+        scope
+      )),
+      Effect.never
+    ]
+    const ns = yield* harness.namespace("late", {})
+    yield* harness.hooks(ns, "generation", { beforePrepare: () => waits.shift() ?? Effect.void })
+    yield* harness.resume
+    yield* Effect.flatMap(harness.main.send(user("first")), (input) => input.wait)
+    expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["late"])
+
+    const second = yield* Effect.forkChild(Effect.flatMap(harness.main.send(user("second")), (input) => input.wait))
+    yield* settle
+    expect(model.requests).toHaveLength(1)
+    yield* TestClock.adjust("10 seconds")
+    expect(yield* Fiber.join(second)).toMatchObject({ status: "done", text: "two" })
+    expect(reports.join()).toContain('The beforePrepare hook of "late" was skipped')
+  }))
