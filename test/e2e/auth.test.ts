@@ -7,7 +7,6 @@ import { startModelServer } from "../../packages/core/src/testing/model-server.t
 import { authorizationServer } from "../plugins/accounts/authorization-server.ts"
 import { makeHome } from "./command.ts"
 
-const source = { env: { BEZEL_SOURCE: "1" } }
 const secret = "sk-stored-0123456789"
 
 /** A home whose provider `test` has no key in its settings. */
@@ -26,29 +25,29 @@ const withServer = async (more: object = {}) => {
 describe("a stored key", { timeout: 60_000 }, () => {
   it("goes with requests from when it is stored until it is removed, and is shown nowhere", async () => {
     const { close, home, server } = await withServer()
-    expect(await home.run(["run", "hello"], source)).toMatchObject({ code: 0, stdout: "yes\n" })
+    expect(await home.run(["run", "hello"])).toMatchObject({ code: 0, stdout: "yes\n" })
     expect(server.requests.at(-1)?.headers.authorization).toBeUndefined()
 
-    const said = await home.run(["auth", "set", "test"], { ...source, stdin: `${secret}\n` })
+    const said = await home.run(["auth", "set", "test"], { stdin: `${secret}\n` })
     expect(said).toMatchObject({ code: 0, stdout: "", stderr: "The key for test is stored.\n" })
     const file = join(home.folder, ".local/share/bezel/credentials.json")
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(readFileSync(file, "utf8")).toContain(secret)
 
-    const ended = await home.run(["run", "--json", "hello"], source)
+    const ended = await home.run(["run", "--json", "hello"])
     expect(ended.code).toBe(0)
     expect(server.requests.at(-1)?.headers.authorization).toBe(`Bearer ${secret}`)
-    const listed = await home.run(["auth", "list"], source)
+    const listed = await home.run(["auth", "list"])
     expect(listed.stdout).toMatch(/^test +key from bezel auth$/m)
     expect(`${said.stderr}${ended.stdout}${ended.stderr}${listed.stdout}`).not.toContain(secret)
 
-    expect(await home.run(["auth", "remove", "test"], source)).toMatchObject({
+    expect(await home.run(["auth", "remove", "test"])).toMatchObject({
       code: 0,
       stderr: "The key for test is removed.\n"
     })
-    await home.run(["run", "hello"], source)
+    await home.run(["run", "hello"])
     expect(server.requests.at(-1)?.headers.authorization).toBeUndefined()
-    expect(await home.run(["auth", "remove", "test"], source)).toMatchObject({
+    expect(await home.run(["auth", "remove", "test"])).toMatchObject({
       code: 1,
       stderr: 'bezel: No key is stored for "test".\n'
     })
@@ -57,22 +56,22 @@ describe("a stored key", { timeout: 60_000 }, () => {
 
   it("stands back behind one of the settings or the environment, which is said", async () => {
     const { close, home, server } = await withServer({ keyCommand: ["sh", "-c", "echo k-from-command; echo more"] })
-    expect((await home.run(["auth", "set", "test"], { ...source, stdin: secret })).stderr).toBe(
+    expect((await home.run(["auth", "set", "test"], { stdin: secret })).stderr).toBe(
       "The key for test is stored.\nIt is not used as long as there is one from the command sh.\n"
     )
-    await home.run(["run", "hello"], source)
+    await home.run(["run", "hello"])
     expect(server.requests.at(-1)?.headers.authorization).toBe("Bearer k-from-command")
-    const env = { ...source.env, ANTHROPIC_API_KEY: "k-env" }
-    await home.run(["auth", "set", "anthropic"], { ...source, stdin: secret })
+    const env = { ANTHROPIC_API_KEY: "k-env" }
+    await home.run(["auth", "set", "anthropic"], { stdin: secret })
     expect((await home.run(["auth", "list"], { env })).stdout).toMatch(/^anthropic +key from ANTHROPIC_API_KEY$/m)
-    expect((await home.run(["auth", "list"], source)).stdout).toMatch(/^anthropic +key from bezel auth$/m)
+    expect((await home.run(["auth", "list"])).stdout).toMatch(/^anthropic +key from bezel auth$/m)
     await close()
   })
 
   it("is refused if it cannot be one, or if there is no such provider", async () => {
     const home = makeHome()
     const set = async (stdin: string, provider = "anthropic") => {
-      const { code, stderr } = await home.run(["auth", "set", provider], { ...source, stdin })
+      const { code, stderr } = await home.run(["auth", "set", provider], { stdin })
       return `${code} ${stderr}`
     }
     expect(await set("")).toMatch(/^2 bezel: No key came on stdin/)
@@ -82,12 +81,12 @@ describe("a stored key", { timeout: 60_000 }, () => {
       /^2 bezel: There is no provider "antropic" that takes a key; there are anthropic, openai/
     )
     expect(await set("k", "bezel")).toMatch(/^2 /)
-    expect((await home.run(["auth", "set"], source)).code).toBe(2)
+    expect((await home.run(["auth", "set"])).code).toBe(2)
   })
 
   it("from a command that fails is told with the command's end, and no request is made", async () => {
     const { close, home, server } = await withServer({ keyCommand: ["sh", "-c", "echo secret >&2; exit 3"] })
-    expect(await home.run(["run", "hello"], source)).toMatchObject({
+    expect(await home.run(["run", "hello"])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("There is no key for test: its keyCommand, sh, ended with exit code 3.")
     })
@@ -105,7 +104,7 @@ describe("bezel auth login", { timeout: 60_000 }, () => {
           oauth: { authorizeURL: authorization.authorizeURL, tokenURL: authorization.tokenURL, clientID: "bezel" }
         })
       )
-      const login = home.start(["auth", "login", "test"], source)
+      const login = home.start(["auth", "login", "test"])
       yield* Effect.promise(() => login.seen(/http:\S+authorize\S+/))
       const url = /http:\S+authorize\S+/.exec(login.output.stderr)?.[0] ?? ""
       yield* Effect.promise(async () => (await fetch(await authorization.browse(url))).text())
@@ -114,9 +113,9 @@ describe("bezel auth login", { timeout: 60_000 }, () => {
         stdout: "",
         stderr: expect.stringMatching(/Signed in to test\.\n$/)
       })
-      yield* Effect.promise(() => home.run(["run", "hello"], source))
+      yield* Effect.promise(() => home.run(["run", "hello"]))
       expect(server.requests.at(-1)?.headers.authorization).toMatch(/^Bearer access-\d+$/)
-      expect((yield* Effect.promise(() => home.run(["auth", "login", "openai"], source))).code).toBe(2)
+      expect((yield* Effect.promise(() => home.run(["auth", "login", "openai"]))).code).toBe(2)
       yield* Effect.promise(close)
     }).pipe(Effect.scoped, Effect.runPromise))
 })

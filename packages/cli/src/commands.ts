@@ -20,7 +20,8 @@ const terminal = command({
     session,
     model,
     agent,
-    attach: text("URL", "show a session of a running server (not built yet)"),
+    attach: text("URL", "show a session of this server"),
+    inline: flag("run here, also where a server of this user runs"),
     trust
   },
   examples: ["bezel", "bezel ~/work/shop --continue", "bezel --model anthropic/claude-sonnet-4-5"],
@@ -129,8 +130,8 @@ export const commands: ReadonlyArray<Command> = [
   command({
     name: "model list",
     summary: "lists the models that can be used here",
-    options: { dir, json, trust },
-    examples: ["bezel model list", "bezel model list --json"],
+    options: { dir, json, trust, refresh: flag("asks the providers first which models they have") },
+    examples: ["bezel model list", "bezel model list --refresh", "bezel model list --json"],
     load: async ({ environment, options }) => (await agentModule(options.dir ?? ".", environment.set)).modelList
   }),
   command({
@@ -216,6 +217,21 @@ export const commands: ReadonlyArray<Command> = [
     load: async () => (await import("./agent.ts")).authRemove
   }),
   command({
+    name: "auth token",
+    summary: "makes, lists and revokes tokens by which others may call the server of this user",
+    arguments: ["create|list|revoke", "[NAME]"],
+    options: {
+      scope: choice(["read", "prompt", "admin"], "prompt", "what a new one allows: to see, to give work, or everything"),
+      json
+    },
+    examples: [
+      "bezel auth token create phone --scope read",
+      "bezel auth token list",
+      "bezel auth token revoke phone"
+    ],
+    load: async () => (await import("./agent.ts")).authToken
+  }),
+  command({
     name: "doctor",
     summary: "checks node, folders, settings, providers, plugins and sessions, and says what to do about each fault",
     options: { dir, json, trust },
@@ -240,7 +256,21 @@ export const commands: ReadonlyArray<Command> = [
     examples: ["bezel serve", "bezel serve --port 0 --json", "bezel serve --isolation session"],
     load: async ({ environment }) => (await agentModule(".", environment.set)).serve
   }),
-  notBuilt("attach", "shows a session of a running server"),
+  command({
+    name: "attach",
+    summary: "shows a session of a running server; without URL, of the one that this user runs here",
+    arguments: ["[URL]"],
+    options: {
+      token: text("TOKEN", "the server's token (default: BEZEL_TOKEN, or that of the state folder)"),
+      continue: goOn,
+      session,
+      model,
+      agent,
+      dir: text("PATH", "the folder to work in, on the server's machine")
+    },
+    examples: ["bezel attach", "bezel attach http://127.0.0.1:4747 --continue"],
+    load: async ({ environment }) => (await agentModule(".", environment.set)).attach
+  }),
   notBuilt("acp", "speaks the Agent Client Protocol on stdio, for editors"),
   command({
     name: "completions",

@@ -4,6 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted, Result, Schema, Scope } from "effect"
 import { ModelSetting, ProvidersSetting } from "../../../packages/plugins/src/providers/contract.ts"
 import { session } from "../../../packages/plugins/src/providers/session.ts"
+import { temporaryFolder } from "../accounts/authorization-server.ts"
 import { collect, server, textOf } from "./support.ts"
 
 const decode = <A>(key: SettingsKey<A>, value: unknown) =>
@@ -26,13 +27,18 @@ const registry = (
   Effect.gen(function*() {
     const providers = yield* ProviderRegistry
     const scope = yield* Effect.scope
+    const folder = yield* temporaryFolder
     yield* session({
+      options: { configDirectory: folder, cacheDirectory: folder },
       settings: reader(settings),
+      provide: () => Effect.void,
       provider: {
         transform: (change) =>
           providers.contributions.transform({ plugin: "bezel.providers", version: "1", order: 0 }, change).pipe(
             Effect.provideService(Scope.Scope, scope)
-          )
+          ),
+        reload: providers.contributions.reload,
+        list: Effect.succeed([])
       }
     }).pipe(Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(environment)))
     expect(yield* providers.contributions.faults).toEqual([])

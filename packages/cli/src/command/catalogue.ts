@@ -47,13 +47,34 @@ function columns(rows: ReadonlyArray<ReadonlyArray<string>>): string {
   ).join("")
 }
 
-export const modelList = listing(({ models }) =>
-  Effect.map(models.list, (all) =>
-    all.map(({ availability, info }) => ({
+const modelRows = (place: Place) =>
+  Effect.map(place.models.list, (all) =>
+    all.map(({ availability, info }): Row => ({
       json: { ...info, availability },
       cells: [formatModelRef(info), oneLine(info.name, 40), availability.ready ? "" : oneLine(availability.reason, 100)]
     })))
-)
+
+/** With `--refresh` the providers are asked first; what they say is kept, so that the list has it from then on. */
+export const modelList: Execute<ListOptions & { readonly refresh: Option<boolean> }> = (
+  options,
+  positionals,
+  environment
+) =>
+  listing((place) =>
+    options.refresh
+      ? Effect.andThen(
+        Effect.matchEffect(place.refreshModels, {
+          onSuccess: ({ warnings }) => Effect.sync(() => warnings.forEach(warn)),
+          onFailure: (error) => Effect.sync(() => warn(error.message))
+        }),
+        modelRows(place)
+      )
+      : modelRows(place)
+  )(options, positionals, environment)
+
+const warn = (message: string): void => {
+  process.stderr.write(`bezel: ${oneLine(message, 500)}\n`)
+}
 
 export const toolList = listing(({ tools }) =>
   Effect.map(tools.list, (all) =>

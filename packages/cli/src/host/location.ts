@@ -12,6 +12,7 @@ import { ToolRegistry } from "@bezel/core/tool"
 import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
 import { PermissionGate } from "@bezel/plugins/permissions/contract"
+import { Models } from "@bezel/plugins/providers/contract"
 import { Skills } from "@bezel/plugins/skills/contract"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -68,6 +69,11 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     store: yield* SessionStore,
     runtime: Context.get(services, SessionRuntime),
     models: Context.get(services, ProviderRegistry),
+    /** Asks the providers which models they have; `unavailable` where no plugin does that. */
+    refreshModels: Effect.flatMap(
+      Context.get(services, ServiceDirectory).use(Models),
+      ({ refresh }) => refresh()
+    ),
     interactions: Context.get(services, InteractionBroker),
     tools: Context.get(services, ToolRegistry),
     agents: yield* Context.get(services, ServiceDirectory).useLocal(Agents),

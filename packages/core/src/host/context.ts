@@ -12,7 +12,7 @@ import type * as Stream from "effect/Stream"
 import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind } from "../harness/index.ts"
 import type { PluginStatus } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
-import type { ProviderDraft } from "../model/index.ts"
+import type { Availability, Provider, ProviderDraft } from "../model/index.ts"
 import type {
   Facade,
   Implementation,
@@ -51,6 +51,20 @@ export interface Contribution<Draft, Item> {
   readonly transform: (change: (draft: Draft) => void) => Effect.Effect<Registration>
   readonly reload: Effect.Effect<void>
   readonly list: Effect.Effect<ReadonlyArray<Item>>
+}
+
+/** A provider of models, as the registry lists it. */
+export interface ListedProvider {
+  readonly id: string
+  /** Which plugin it is from. */
+  readonly plugin: string
+  readonly name: string
+  readonly availability: Availability
+  readonly takesKey: boolean
+  /** Where its key is from, for people; `null`: it has none. */
+  readonly keySource: string | null
+  /** Asks it which models it has; `null` where it cannot be asked. */
+  readonly discover: Provider["discover"] | null
 }
 
 export interface SessionContext extends PluginContext, HarnessExtensions, TaskExtensions {
@@ -99,7 +113,7 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
     ToolDraft,
     { readonly name: string; readonly plugin: string; readonly description: string; readonly namesAccess: boolean }
   >
-  readonly provider: Contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>
+  readonly provider: Contribution<ProviderDraft, ListedProvider>
   readonly interactions: {
     readonly request: <Q, R>(
       interaction: Interaction<Q, R>,

@@ -7,3 +7,4 @@ export { ConversationViewSchema, FilePartSchema, ViewEventSchema } from "./conve
 export { Conversation, conversationKey } from "./conversation.ts"
 export * from "./plugin.ts"
 export { Plugins } from "./plugins.ts"
+export { Registries } from "./registries.ts"

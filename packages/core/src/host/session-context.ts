@@ -17,7 +17,7 @@ import type { OpenSession, SessionApi, SessionDeclaration, SessionRuntimeHost } 
 import { declareHooks, declareNamespace, declareSection, declareSession, declareTask } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
-import type { Contribution, SessionContext } from "./context.ts"
+import type { Contribution, ListedProvider, SessionContext } from "./context.ts"
 import { type Generations, readBy } from "./generation.ts"
 import { guarded } from "./guard.ts"
 import { providing } from "./providing.ts"
@@ -149,13 +149,22 @@ export const makeSessionContext = (
       parts.tools.reload,
       parts.tools.list
     ),
-    provider: contribution<ProviderDraft, { readonly id: string; readonly plugin: string }>(
+    provider: contribution<ProviderDraft, ListedProvider>(
       (change) =>
         register({ kind: "provider", entry: { contributor, change: parts.generations.providers(generation, change) } }),
       parts.providers.contributions.reload,
       Effect.map(
         parts.providers.table,
-        ({ plugins, providers }) => [...providers.keys()].map((id) => ({ id, plugin: plugins.get(id) ?? "the host" }))
+        ({ plugins, providers }) =>
+          [...providers.values()].map(({ availability, discover, id, key, name }) => ({
+            id,
+            plugin: plugins.get(id) ?? "the host",
+            name,
+            availability,
+            takesKey: key !== undefined,
+            keySource: key?.source ?? null,
+            discover: discover ?? null
+          }))
       )
     ),
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },

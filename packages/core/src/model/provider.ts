@@ -35,6 +35,8 @@ export interface Provider {
   /** True where the provider knows more models than `models` lists: then any id is handed to `open`. */
   readonly openEnded: boolean
   readonly availability: Availability
+  /** Asks the provider which models it has, in bounds; absent where that is known, or cannot be asked. */
+  readonly discover?: Effect.Effect<ReadonlyArray<{ readonly model: string; readonly name: string | null }>, ModelError>
   /** Absent where there is no key to give: it needs none, or knows its own. */
   readonly key?: KeySlot
   /**

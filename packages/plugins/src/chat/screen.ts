@@ -155,24 +155,6 @@ export const chatScreen = Effect.fnUntraced(function*(
     run: (content) =>
       content === "" ? ctx.ui.notify("Say what to send: /later TEXT", "warning") : send(content, "followUp")
   })
-  yield* ctx.commands.register("chat.model", {
-    slash: "model",
-    argument: "PROVIDER/MODEL",
-    description: "Use another model from the next request on",
-    run: (name) => {
-      const separator = name.indexOf("/")
-      if (separator <= 0 || separator === name.length - 1) {
-        const model = view()?.config.model
-        return ctx.ui.notify(
-          model == null
-            ? "No model is set. /model PROVIDER/MODEL sets one."
-            : `The model is ${model.provider}/${model.model}.`
-        )
-      }
-      const model = { provider: name.slice(0, separator), model: name.slice(separator + 1) }
-      return withConversation((conversation) => conversation.configSet({ model }))
-    }
-  })
   yield* ctx.commands.register("app.help", {
     slash: "help",
     description: "Show commands and keys",

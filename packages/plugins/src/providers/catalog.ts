@@ -14,7 +14,9 @@ import {
   openAICompatiblePackage,
   openModel
 } from "./ai-sdk-packages.ts"
+import type { ModelCatalogue } from "./catalogue.ts"
 import type { ModelOptions, ProviderOptions } from "./contract.ts"
+import { discoverModels } from "./discover.ts"
 import { keyFromCommand } from "./key-command.ts"
 
 /** What the environment says about providers. */
@@ -105,6 +107,18 @@ const added = (id: string): Base => ({
   unknown: {}
 })
 
+/** What settings say of a model goes before what is known of it. */
+const modelsOf = (base: Base, own: ProviderOptions["models"]): Base["models"] => {
+  if (own === undefined) return base.models
+  const said = Object.fromEntries(
+    Object.entries(own).map(([id, model]) => [
+      id,
+      { ...(Object.hasOwn(base.models, id) ? base.models[id] : undefined), ...model }
+    ])
+  )
+  return base.publicURL === null ? said : { ...base.models, ...said }
+}
+
 const withSettings = (base: Base, own: ProviderOptions): Base => ({
   ...base,
   name: own.name ?? base.name,
@@ -115,7 +129,7 @@ const withSettings = (base: Base, own: ProviderOptions): Base => ({
     : own.keyCommand !== undefined
     ? { source: `the command ${own.keyCommand[0]}`, get: keyFromCommand(base.id, own.keyCommand) }
     : base.key,
-  models: { ...base.models, ...own.models },
+  models: modelsOf(base, own.models),
   // Whoever lists the models of a server of their own means these; a built-in one has always more.
   openEnded: base.publicURL !== null || own.models === undefined
 })
@@ -138,6 +152,21 @@ const toInfo = (provider: string, model: string, known: ModelOptions): ModelInfo
     }
 })
 
+/** Nobody asks a server whose models somebody has listed: these are meant. */
+const discovery = (base: Base, connection: Omit<Connection, "key">): Pick<Provider, "discover"> => {
+  const known = connection.package === anthropicPackage || connection.package === openAICompatiblePackage
+  const baseURL = connection.baseURL
+  return !base.openEnded || !known || baseURL === null ? {} : {
+    discover: Effect.flatMap(base.key?.get ?? Effect.succeed(null), (key) =>
+      discoverModels({
+        name: base.name,
+        baseURL,
+        anthropic: connection.package === anthropicPackage,
+        headers: connection.headers
+      }, key))
+  }
+}
+
 const toProvider = (base: Base, own: ProviderOptions | undefined, packageFolder: string | null): Provider => {
   const connection: Omit<Connection, "key"> = {
     id: base.id,
@@ -154,13 +183,18 @@ const toProvider = (base: Base, own: ProviderOptions | undefined, packageFolder:
     models: Object.entries(base.models).map(([id, known]) => toInfo(base.id, id, known)),
     openEnded: base.openEnded,
     availability: problem === null ? { ready: true } : { ready: false, reason: problem },
+    ...discovery(base, connection),
     key: {
       source: base.key?.source ?? null,
       give: (source, get) => toProvider({ ...base, key: { source, get } }, own, packageFolder)
     },
     open: openedOnce(
       base.key?.get ?? Effect.succeed(null),
-      (model, key) => openModel({ ...connection, key }, toInfo(base.id, model, base.models[model] ?? base.unknown))
+      (model, key) =>
+        openModel(
+          { ...connection, key },
+          toInfo(base.id, model, Object.hasOwn(base.models, model) ? base.models[model] ?? base.unknown : base.unknown)
+        )
     )
   }
 }
@@ -194,13 +228,16 @@ const keyProblem = (base: Base, own: ProviderOptions | undefined): string | null
 export const makeProviders = (
   environment: ProviderEnvironment,
   settings: { readonly [id: string]: ProviderOptions },
-  packageFolder: string | null = null
+  packageFolder: string | null = null,
+  catalogue: ModelCatalogue = {}
 ): ReadonlyArray<Provider> => {
   const bases = builtIn(environment)
+  const listed = (id: string) => Object.hasOwn(catalogue, id) ? catalogue[id] ?? {} : {}
   const own = (id: string): ProviderOptions | undefined => Object.hasOwn(settings, id) ? settings[id] : undefined
   const names = new Set([...bases.map((base) => base.id), ...Object.keys(settings)])
   return [...names].map((id) => {
-    const base = bases.find((one) => one.id === id) ?? added(id)
+    const plain = bases.find((one) => one.id === id) ?? added(id)
+    const base = { ...plain, models: { ...plain.models, ...listed(id) } }
     const changes = own(id)
     return toProvider(changes === undefined ? base : withSettings(base, changes), changes, packageFolder)
   })

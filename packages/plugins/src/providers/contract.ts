@@ -1,6 +1,7 @@
 /**
  * Settings of model providers: `model` names the one to use where nothing else does, `providers` adds or changes some.
  */
+import { RemoteService } from "@bezel/core/service"
 import { SettingsKey } from "@bezel/core/settings"
 import * as Schema from "effect/Schema"
 
@@ -97,8 +98,20 @@ export const ProvidersSetting: SettingsKey<{ readonly [id: string]: ProviderOpti
   description: "Model providers by id: which package speaks to them, where they are, and what models they have."
 })
 
+/** What can be done about the models of a location; which there are, its registries say. */
+export class Models extends RemoteService.make("bezel.models")({
+  methods: {
+    /** Reads `models.json` again and asks every provider that can be asked; gives what went wrong, one sentence each. */
+    refresh: { success: Schema.Struct({ found: Schema.Int, warnings: Schema.Array(Schema.String) }) }
+  }
+}) {}
+
 /** What a host says to this plugin. */
 export const ProvidersPluginOptions = Schema.Struct({
+  /** Where the user's `models.json` is; default: the config folder of this user. */
+  configDirectory: Schema.optionalKey(Schema.String),
+  /** Where what providers said is kept; default: the cache folder of this user. */
+  cacheDirectory: Schema.optionalKey(Schema.String),
   /** Where provider packages are installed, in its `node_modules`; without it, only those that ship with us are there. */
   packageFolder: Schema.optionalKey(Schema.String)
 })
