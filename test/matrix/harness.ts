@@ -15,13 +15,13 @@ import {
   type Transport
 } from "@bezel/core/rpc"
 import type { Replica, ReplicaStatus, ServiceError } from "@bezel/core/service"
-import { Effect, FiberSet, Option, type Scope, Stream, Tracer } from "effect"
+import { makeServiceHost, recordFrames, unixSocketTo } from "@bezel/core/testing"
+import { Effect, FiberSet, Option, type Scope, Stream } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { MessageChannel } from "node:worker_threads"
-import { makeServiceHost, unixSocketTo } from "../../packages/core/src/testing/service.ts"
 
 /** A way from a client to an endpoint. The matrix runs the same text over each. */
 export interface TransportUnderTest {
@@ -87,34 +87,15 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-export interface Frames {
-  readonly sent: Array<string>
-  readonly received: Array<string>
-}
-
-/** Also remembers what goes through. */
-const tapped = (transport: Transport, frames: Frames): Transport => ({
-  ...transport,
-  post: (frame) => {
-    frames.sent.push(frame)
-    return transport.post(frame)
-  },
-  run: (onFrame) =>
-    transport.run((frame) => {
-      frames.received.push(frame)
-      return onFrame(frame)
-    })
-})
-
 export const makeHost = (transport: TransportUnderTest, options?: EndpointOptions) =>
   Effect.gen(function*() {
     const host = yield* makeServiceHost(options)
     const connect = yield* transport.open(host.endpoint)
     const connectWith = (overrides: Partial<ConnectionOptions> = {}) =>
       Effect.gen(function*() {
-        const frames: Frames = { sent: [], received: [] }
+        const { connect: tapped, frames } = recordFrames(connect)
         const connection = yield* Connection.make({
-          connect: Effect.map(connect, (end) => tapped(end, frames)),
+          connect: tapped,
           label: "test",
           retry: { first: 0, longest: 0 },
           ...overrides
@@ -159,30 +140,4 @@ export const eventually = (predicate: () => boolean): Effect.Effect<void> =>
     return yield* Effect.die(new Error("what the test waits for did not happen"))
   })
 
-export interface Spans {
-  readonly all: Array<Tracer.Span>
-  readonly named: (name: string) => Tracer.Span
-  readonly traced: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-}
-
-export const recordSpans = (): Spans => {
-  const all: Array<Tracer.Span> = []
-  const tracer = Tracer.make({
-    span: (options) => {
-      const span = new Tracer.NativeSpan(options)
-      all.push(span)
-      return span
-    }
-  })
-  return {
-    all,
-    named: (name) => {
-      const span = all.find((candidate) => candidate.name === name)
-      if (span === undefined) throw new Error(`no span "${name}", there are ${all.map((one) => one.name).join(", ")}`)
-      return span
-    },
-    traced: (effect) => Effect.provideService(effect, Tracer.Tracer, tracer)
-  }
-}
-
-export const parentOf = (span: Tracer.Span): string | undefined => Option.getOrUndefined(span.parent)?.spanId
+export { parentOf, recordSpans } from "@bezel/core/testing"

@@ -136,6 +136,13 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
         onDispose: facet.onDispose,
         own: facet.own,
         plugins: kernel.plugins,
+        log: {
+          debug: () => Effect.void,
+          info: () => Effect.void,
+          warning: () => Effect.void,
+          error: () => Effect.void
+        },
+        provide: () => Effect.void,
         use: () => Effect.die(new Error("The stub has no services.")),
         observe: () => Effect.void,
         interactions: {

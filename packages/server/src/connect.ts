@@ -1,5 +1,5 @@
 /** A client of a session host: connected, and attached to a session if one is named. */
-import { Connection, type ConnectionShape, type Transport } from "@bezel/core/rpc"
+import { Connection, type ConnectionShape, type PluginVersion, type Transport } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -9,6 +9,8 @@ import * as Stream from "effect/Stream"
 export interface ConnectOptions {
   /** What this client is, for people: `terminal`. */
   readonly label: string
+  /** The plugins of this side, which are compared with the host's. */
+  readonly manifest?: ReadonlyArray<PluginVersion>
   /** Attaches to this session before the connection is handed out. */
   readonly sessionID?: string
   /** How long to wait for the host; default 10 seconds. */
@@ -21,7 +23,12 @@ export const connectTo = (
   options: ConnectOptions
 ): Effect.Effect<ConnectionShape, ServiceError, Scope.Scope> =>
   Effect.gen(function*() {
-    const connection = yield* Connection.make({ connect, label: options.label })
+    const connection = yield* Connection.make({
+      connect,
+      label: options.label,
+      peer: "the session host",
+      manifest: Effect.succeed(options.manifest ?? [])
+    })
     yield* connection.state.changes.pipe(
       Stream.filter(({ status }) => status === "connected"),
       Stream.runHead,

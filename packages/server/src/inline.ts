@@ -8,6 +8,7 @@ import {
   Coordinator,
   type CoordinatorContext,
   type FleetProcesses,
+  fleetRecords,
   type GlobalLayer,
   type HostIdentity,
   type HostStatus,
@@ -32,7 +33,6 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { connectTo } from "./connect.ts"
 import { HostProcesses, sharingClients } from "./host-processes.ts"
-import { fleetRecords } from "./records.ts"
 
 export interface InlineOptions {
   /** The coordinator facets, in manifest order. */
@@ -117,10 +117,12 @@ const make = ({ coordinatorFirst = false, plugins }: InlineOptions) =>
     if (coordinatorFirst) yield* coordinator
     const shared = yield* sharingClients(processes)
     const upstream: UpstreamShape = {
-      connect: (location) => {
+      connect: (location, manifest) => {
         const identity: HostIdentity = { host: nameOf(location), location, leases: "all" }
         return Connection.make({
           label: `the session host of ${identity.host}`,
+          peer: "the coordinator",
+          manifest,
           connect: Effect.gen(function*() {
             const { serve } = yield* coordinator
             const [client, server] = makeMemoryPair()

@@ -59,6 +59,7 @@ export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Eff
       }),
       bind: {
         check: (current, plugins) => options.presentation.check(current.filter(isOther), plugins),
+        dependents: (current, plugins) => options.presentation.dependents?.(current.filter(isOther), plugins) ?? [],
         apply: (change) =>
           Effect.andThen(
             options.presentation.apply({

@@ -313,14 +313,20 @@ describe("a handshake", () => {
       })
       yield* Effect.gen(function*() {
         const host = yield* makeServiceHost({
-          manifest:
-            () => [{ id: "acme.review", version: "2.0.0" }, { id: "acme.same", version: "1.0.0" }, { id: "only.here" }]
+          manifest: Effect.succeed([
+            { id: "acme.review", version: "2.0.0" },
+            { id: "acme.same", version: "1.0.0" },
+            { id: "only.here" }
+          ])
         })
         yield* host.directory.provide(Newer, { run: () => Effect.succeed(2) })
         const client = yield* host.connect({
-          manifest: [{ id: "acme.review", version: "1.5.0" }, { id: "acme.same", version: "1.0.0" }, {
-            id: "only.there"
-          }]
+          peer: "the session host",
+          manifest: Effect.succeed([
+            { id: "acme.review", version: "1.5.0" },
+            { id: "acme.same", version: "1.0.0" },
+            { id: "only.there" }
+          ])
         })
         yield* connected(client)
         const older = yield* client.use(Older)
@@ -330,7 +336,15 @@ describe("a handshake", () => {
           { kind: "plugin", id: "acme.review", here: "1.5.0", there: "2.0.0" },
           { kind: "contract", id: "test.versioned", here: "1", there: "2" }
         ])
-        expect(logged.filter((line) => line.includes("update the older side"))).toHaveLength(2)
+        const plugin = (here: string, there: string, peer: string) =>
+          `Plugin acme.review has version ${here} here and ${there} on the side of ${peer}: restart both, or install one ` +
+          "version."
+        expect(logged.sort()).toEqual([
+          plugin("1.5.0", "2.0.0", "the session host"),
+          plugin("2.0.0", "1.5.0", 'the client "test"'),
+          "The contract of service test.versioned has version 1 here and 2 on the side of the session host: update the " +
+          "older side."
+        ].sort())
       }).pipe(Effect.provide(Logger.layer([logger])))
     }))
 

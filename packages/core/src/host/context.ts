@@ -6,6 +6,10 @@
  */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type { FileSystem } from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import type { Command } from "effect/process/ChildProcess"
+import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
@@ -13,7 +17,9 @@ import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind
 import type { PluginStatus } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { Availability, Provider, ProviderDraft } from "../model/index.ts"
+import type { Mismatch } from "../rpc/index.ts"
 import type {
+  ClientIdentity,
   Facade,
   Implementation,
   Interaction,
@@ -21,6 +27,7 @@ import type {
   LocalService,
   MutableRemoteEvents,
   MutableRemoteState,
+  RegistrationError,
   RemoteService,
   RemoteState,
   ServiceError
@@ -29,7 +36,9 @@ import type { OpenSession, SessionApi, SessionIdentity, SessionRevert } from "..
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
+import type { Clients } from "./clients.ts"
 import type { CoordinatorContext } from "./coordinator-context.ts"
+import type { PluginLog } from "./log.ts"
 
 /** What every context has. */
 export interface PluginContext {
@@ -43,7 +52,46 @@ export interface PluginContext {
   readonly own: <A, E, R>(resource: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
   /** Who is loaded, and the state of each. */
   readonly plugins: Effect.Effect<ReadonlyArray<PluginStatus>>
+  /** The host's log; each line names the plugin. */
+  readonly log: PluginLog
 }
+
+/** What contexts of hosts that provide services have. */
+export interface ServiceProviding {
+  readonly provide: {
+    <S extends RemoteService.Any>(token: S, implementation: Implementation<S>): Effect.Effect<void>
+    <A>(token: LocalService<A>, implementation: A): Effect.Effect<void>
+  }
+  /** The implementation itself, from activation on; during setup it only declares the need. */
+  readonly use: {
+    <S extends RemoteService.Any>(token: S): Effect.Effect<Implementation<S>>
+    <A>(token: LocalService<A>): Effect.Effect<A>
+  }
+  /** What another facet of this host provides at this moment, if any does; it declares no need and orders nothing. */
+  readonly find: <A>(token: LocalService<A>) => Effect.Effect<A | null>
+  /** For a service with many instances: gives what publishes them. Only one plugin has instances of a service. */
+  readonly provideMany: <S extends RemoteService.Any>(token: S) => Effect.Effect<Spawn<S>>
+  /**
+   * Runs one scoped effect per live instance of a service, those already open included, with the implementation itself; it is
+   * interrupted when that instance closes. A key that is used again is another instance.
+   */
+  readonly observe: <S extends RemoteService.Any>(
+    token: S,
+    effect: (instance: Implementation<S>, key: string) => Effect.Effect<void, unknown, Scope.Scope>
+  ) => Effect.Effect<void>
+  readonly state: <A, I>(schema: Schema.Codec<A, I>, initial: A) => Effect.Effect<MutableRemoteState<A>>
+  readonly events: <A, I>(schema: Schema.Codec<A, I>) => Effect.Effect<MutableRemoteEvents<A>>
+}
+
+/**
+ * Publishes an instance for the length of the scope. With a session it is that session's, and only clients attached to it see
+ * it. Fails where an instance of that key is there.
+ */
+export type Spawn<S extends RemoteService.Any> = (
+  key: string,
+  implementation: Implementation<S>,
+  options?: { readonly sessionID?: string }
+) => Effect.Effect<void, RegistrationError, Scope.Scope>
 
 /** A contribution registry: many contributors, one result, rebuilt by replaying transforms in manifest order. */
 export interface Contribution<Draft, Item> {
@@ -67,20 +115,20 @@ export interface ListedProvider {
   readonly discover: Provider["discover"] | null
 }
 
-export interface SessionContext extends PluginContext, HarnessExtensions, TaskExtensions {
+export interface SessionContext extends PluginContext, ServiceProviding, HarnessExtensions, TaskExtensions {
   readonly location: LocationRef
   readonly settings: SettingsReader
-  readonly provide: {
-    <S extends RemoteService.Any>(token: S, implementation: Implementation<S>): Effect.Effect<void>
-    <A>(token: LocalService<A>, implementation: A): Effect.Effect<void>
+  /** Effect's own; what is not an absolute path is below the location's directory. */
+  readonly filesystem: Effect.Effect<FileSystem>
+  readonly process: {
+    /**
+     * Starts a command of `effect/process`, by default in the location's directory. It ends with the scope, and with it
+     * whatever it has started that stayed in its process group.
+     */
+    readonly spawn: (command: Command) => Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
   }
-  /** The implementation itself, from activation on; during setup it only declares the need. */
-  readonly use: {
-    <S extends RemoteService.Any>(token: S): Effect.Effect<Implementation<S>>
-    <A>(token: LocalService<A>): Effect.Effect<A>
-  }
-  readonly state: <A, I>(schema: Schema.Codec<A, I>, initial: A) => Effect.Effect<MutableRemoteState<A>>
-  readonly events: <A, I>(schema: Schema.Codec<A, I>) => Effect.Effect<MutableRemoteEvents<A>>
+  /** Who is connected to this host. */
+  readonly clients: Clients<ClientIdentity>
   /** A client attached to a session sees that session's instance through plain `use`. */
   readonly providePerSession: <S extends RemoteService.Any>(
     token: S,
@@ -131,15 +179,23 @@ export interface SessionContext extends PluginContext, HarnessExtensions, TaskEx
   }
 }
 
-/** The connection that a presentation has to its session host. */
+/** The connection that a presentation has to its session host, or a session host to its coordinator. */
 export interface ConnectionState {
   readonly status: "connecting" | "connected" | "disconnected"
+  /** Plugins and contracts that the two sides have in different versions. */
+  readonly mismatches?: ReadonlyArray<Mismatch>
 }
 
 /** What every presentation host's context has; the terminal's and the web's extend it in their own packages. */
 export interface PresentationContext extends PluginContext {
-  /** A facade, the same object for every consumer in the process; stable across reload and reconnect. */
-  readonly use: <S extends RemoteService.Any>(token: S) => Effect.Effect<Facade<S>>
+  readonly use: {
+    /** A facade, the same object for every consumer in the process; stable across reload and reconnect. */
+    <S extends RemoteService.Any>(token: S): Effect.Effect<Facade<S>>
+    /** What another facet of this host provides: the thing itself from activation on, as in a session host. */
+    <A>(token: LocalService<A>): Effect.Effect<A>
+  }
+  /** For the other facets of this host; it never leaves the process. */
+  readonly provide: <A>(token: LocalService<A>, implementation: A) => Effect.Effect<void>
   /** One scoped effect per live instance of a keyed service, those already open included. */
   readonly observe: <S extends RemoteService.Any>(
     token: S,

@@ -12,7 +12,8 @@ import type { ConnectionShape } from "../rpc/index.ts"
 import type { ServiceError } from "../service/index.ts"
 import type { SessionStoreShape } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
-import type { PluginContext, SessionContext } from "./context.ts"
+import type { Clients } from "./clients.ts"
+import type { PluginContext, ServiceProviding } from "./context.ts"
 import type { HostIdentity } from "./coordinator-identity.ts"
 
 /** Records of sessions; nothing of what is in them. */
@@ -57,18 +58,10 @@ export interface Fleet {
   readonly processes: FleetProcesses
 }
 
-export interface CoordinatorContext
-  extends PluginContext, Pick<SessionContext, "provide" | "use" | "state" | "events">
-{
+export interface CoordinatorContext extends PluginContext, ServiceProviding {
   readonly fleet: Fleet
   /** The user's settings; those of a project belong to the hosts of that place. */
   readonly settings: SettingsReader
   /** The session hosts that are connected. */
-  readonly clients: {
-    readonly list: Effect.Effect<ReadonlyArray<HostIdentity>>
-    readonly changes: Stream.Stream<{
-      readonly type: "connected" | "disconnected"
-      readonly client: HostIdentity
-    }>
-  }
+  readonly clients: Clients<HostIdentity>
 }

@@ -7,9 +7,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as PubSub from "effect/PubSub"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import type { FacetScope, HostFailed, KernelOptions, KernelShape, PluginSource } from "../kernel/index.ts"
 import { Kernel } from "../kernel/index.ts"
 import { Endpoint } from "../rpc/index.ts"
@@ -17,9 +15,12 @@ import type { Transport } from "../rpc/index.ts"
 import type { ServiceDirectoryShape } from "../service/index.ts"
 import { InteractionBroker, MutableRemoteEvents, MutableRemoteState, ServiceDirectory } from "../service/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
+import { makeClientRoster } from "./clients.ts"
 import type { CoordinatorContext, Fleet } from "./coordinator-context.ts"
 import { HostIdentity } from "./coordinator-identity.ts"
 import { guarded } from "./guard.ts"
+import { makePluginLog } from "./log.ts"
+import { versionsOf } from "./plugins.ts"
 import { providing } from "./providing.ts"
 import { makeServiceBinding, type ServiceRegistration } from "./registrations.ts"
 
@@ -56,6 +57,7 @@ const makeContext = (
     onDispose: facet.onDispose,
     own: facet.own,
     plugins: kernel.plugins,
+    log: makePluginLog(facet.entry.id, "coordinator"),
     ...providing(facet, parts.directory),
     state: (schema, initial) => MutableRemoteState.make(schema, initial),
     events: (schema) => MutableRemoteEvents.make(schema),
@@ -66,25 +68,16 @@ const makeContext = (
   return guarded(context, facet, ["plugin", "options", "settings"])
 }
 
-type Change = { readonly type: "connected" | "disconnected"; readonly client: HostIdentity }
-
 const make = (options: CoordinatorOptions): Effect.Effect<CoordinatorShape, HostFailed, Scope.Scope> =>
   Effect.gen(function*() {
     const directory = yield* ServiceDirectory.make
     const broker = yield* InteractionBroker.make
-    const connected = new Map<object, HostIdentity>()
-    const changes = yield* PubSub.unbounded<Change>()
-    const list = Effect.sync(() => [...connected.values()])
+    const { clients, connected, disconnected } = yield* makeClientRoster<HostIdentity>()
     const binding = makeServiceBinding(directory)
     const kernel = yield* Kernel.make<CoordinatorContext, ServiceRegistration>({
       host: "coordinator",
       plugins: options.plugins,
-      makeContext: (facet, running) =>
-        makeContext(facet, running, {
-          ...options,
-          directory,
-          clients: { list, changes: Stream.fromPubSub(changes) }
-        }),
+      makeContext: (facet, running) => makeContext(facet, running, { ...options, directory, clients }),
       bind: {
         check: binding.check,
         dependents: binding.dependents,
@@ -96,22 +89,15 @@ const make = (options: CoordinatorOptions): Effect.Effect<CoordinatorShape, Host
     return {
       ...kernel,
       directory,
-      clients: list,
+      clients: clients.list,
       serve: (transport, identity) =>
         Effect.gen(function*() {
           // An endpoint for each connection: calls run in the context that it was made in, and the identity is of that.
-          const endpoint = yield* Endpoint.make()
+          const endpoint = yield* Endpoint.make({ manifest: Effect.map(kernel.plugins, versionsOf) })
           yield* Effect.acquireUseRelease(
-            Effect.sync(() => {
-              connected.set(transport, identity)
-              PubSub.publishUnsafe<Change>(changes, { type: "connected", client: identity })
-            }),
+            Effect.sync(() => connected(transport, identity)),
             () => endpoint.serve(transport),
-            () =>
-              Effect.sync(() => {
-                connected.delete(transport)
-                PubSub.publishUnsafe<Change>(changes, { type: "disconnected", client: identity })
-              })
+            () => Effect.sync(() => disconnected(transport))
           )
         }).pipe(
           Effect.provideContext(

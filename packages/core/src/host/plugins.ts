@@ -5,8 +5,15 @@
  */
 import * as Schema from "effect/Schema"
 import { PluginStatus, ReloadFailed } from "../kernel/status.ts"
+import type { PluginVersion } from "../rpc/index.ts"
 import { RemoteService } from "../service/index.ts"
 import { SettingsError } from "../settings/error.ts"
+
+/** What others compare with theirs: of the plugins that run here, the versions that are known. */
+export const versionsOf = (plugins: ReadonlyArray<PluginStatus>): ReadonlyArray<PluginVersion> =>
+  plugins.flatMap(({ id, state, version }) =>
+    state === "failed" || state === "closed" ? [] : [{ id, ...(version === null ? {} : { version }) }]
+  )
 
 /** Ids of the plugins that were set up anew. */
 const Reloaded = Schema.Struct({ plugins: Schema.Array(Schema.String) })

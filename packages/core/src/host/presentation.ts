@@ -13,19 +13,28 @@ import * as Stream from "effect/Stream"
 import type { BindFault, FacetScope, KernelShape, Registered } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ConnectionShape } from "../rpc/index.ts"
+import type { LocalService, RemoteService } from "../service/index.ts"
+import { ServiceDirectory } from "../service/index.ts"
 import type { SessionIdentity } from "../session/identity.ts"
 import type { PresentationContext } from "./context.ts"
 import { guarded } from "./guard.ts"
+import { makePluginLog } from "./log.ts"
+import { providing } from "./providing.ts"
+import { makeServiceBinding, type ServiceRegistration } from "./registrations.ts"
 
-/** Something that a facet wants running while it is bound. */
-export interface PresentationItem {
-  readonly presentation: Effect.Effect<void, never, Scope.Scope>
-}
+/** Something that a facet wants running while it is bound, or what it has to do with services of this host's own. */
+export type PresentationItem =
+  | { readonly presentation: Effect.Effect<void, never, Scope.Scope> }
+  | { readonly service: ServiceRegistration }
 
 /** What a surface composes with its own half. */
 export interface PresentationHalf<Item = PresentationItem> {
   readonly makeContext: (facet: FacetScope<Item>, kernel: Pick<KernelShape, "plugins">) => PresentationContext
   readonly check: (current: ReadonlyArray<Registered<Item>>, plugins: ReadonlyArray<string>) => ReadonlyArray<BindFault>
+  readonly dependents?: (
+    current: ReadonlyArray<Registered<Item>>,
+    plugins: ReadonlyArray<string>
+  ) => ReadonlyArray<string>
   readonly apply: (change: {
     readonly current: ReadonlyArray<Registered<Item>>
     readonly added: ReadonlyArray<Registered<Item>>
@@ -35,15 +44,25 @@ export interface PresentationHalf<Item = PresentationItem> {
 
 export interface PresentationOptions {
   readonly connection: ConnectionShape
+  /** Of the host, for the log; default `tui`. */
+  readonly surface?: string
   /** The place whose sessions the connection leads to. */
   readonly location: LocationRef
 }
 
+const servicesIn = (
+  items: ReadonlyArray<Registered<PresentationItem>>
+): ReadonlyArray<Registered<ServiceRegistration>> =>
+  items.flatMap((registered) => "service" in registered.item ? [{ ...registered, item: registered.item.service }] : [])
+
 /** Over one connection. What still runs at the end of the scope is ended with it. */
 export const makePresentation = (
-  { connection, location }: PresentationOptions
+  { connection, location, surface = "tui" }: PresentationOptions
 ): Effect.Effect<PresentationHalf, never, Scope.Scope> =>
-  Effect.map(Effect.scope, (host): PresentationHalf => {
+  Effect.gen(function*() {
+    const host = yield* Effect.scope
+    const directory = yield* ServiceDirectory.make
+    const locals = makeServiceBinding(directory)
     const running = new Map<Registered<PresentationItem>, Scope.Closeable>()
 
     const identity = (sessionID: string | null): SessionIdentity | null =>
@@ -58,6 +77,7 @@ export const makePresentation = (
 
     const start = (item: Registered<PresentationItem>) =>
       Effect.gen(function*() {
+        if (!("presentation" in item.item)) return
         const scope = yield* Scope.fork(host)
         running.set(item, scope)
         yield* Scope.provide(item.item.presentation, scope)
@@ -67,6 +87,9 @@ export const makePresentation = (
       makeContext: (facet, kernel) => {
         const register = (presentation: Effect.Effect<void, never, Scope.Scope>) =>
           Effect.asVoid(facet.register({ presentation }))
+        const local = providing({ ...facet, register: (service) => facet.register({ service }) }, directory)
+        const use = (token: RemoteService.Any | LocalService<unknown>): Effect.Effect<unknown> =>
+          "contract" in token ? facet.own(connection.use(token)) : local.use(token)
         const context: PresentationContext = {
           plugin: facet.entry.id,
           options: facet.entry.options ?? null,
@@ -74,7 +97,10 @@ export const makePresentation = (
           onDispose: facet.onDispose,
           own: facet.own,
           plugins: kernel.plugins,
-          use: (token) => facet.own(connection.use(token)),
+          log: makePluginLog(facet.entry.id, surface),
+          // The overloads of the contract: the token's type decides what it gives.
+          use: use as PresentationContext["use"],
+          provide: local.provide,
           observe: (token, effect) => register(connection.observe(token, effect)),
           interactions: {
             handle: (interaction, handler) => register(connection.interactions.handle(interaction, handler))
@@ -88,11 +114,15 @@ export const makePresentation = (
         }
         return guarded(context, facet, ["plugin", "options", "connection"])
       },
-      check: () => [],
+      check: (current, plugins) => locals.check(servicesIn(current), plugins),
+      dependents: (current, plugins) => locals.dependents(servicesIn(current), plugins),
       apply: ({ added, removed }) =>
-        Effect.andThen(
-          Effect.forEach(removed.toReversed(), stop, { discard: true }),
-          Effect.forEach(added, start, { discard: true })
+        locals.apply(
+          { added: servicesIn(added), removed: servicesIn(removed) },
+          Effect.andThen(
+            Effect.forEach(removed.toReversed(), stop, { discard: true }),
+            Effect.forEach(added, start, { discard: true })
+          )
         )
     }
   })

@@ -1,25 +1,33 @@
 /**
- * Providing and using services from inside a facet: what the contexts of all hosts that provide services share.
+ * Providing, using and observing services from inside a facet: what the contexts of all hosts that provide services share.
  *
  * What is provided becomes visible with everything else that the facet registers, and goes with it. During setup `use` gives
- * a stand-in; from activation on it gives the implementation itself.
+ * a stand-in; from activation on it gives the implementation itself. Instances of a service with many are visible for the
+ * scope that they are spawned in, at the longest for the facet's.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { FacetScope } from "../kernel/index.ts"
 import type { LocalService, RemoteService, ServiceDirectoryShape, ServiceError } from "../service/index.ts"
-import { ServiceDirectory } from "../service/index.ts"
-import type { SessionContext } from "./context.ts"
+import { observeInstances, RegistrationError, ServiceDirectory } from "../service/index.ts"
+import type { ServiceProviding } from "./context.ts"
 import type { ServiceRegistration } from "./registrations.ts"
 import { makeStandIn } from "./stand-in.ts"
 
 const isRemote = (token: RemoteService.Any | LocalService<unknown>): token is RemoteService.Any => "contract" in token
 
-/** `provide` and `use` of one facet, over the directory of its host. */
+const taken = (service: string, key: string): RegistrationError =>
+  new RegistrationError({
+    reason: "duplicate",
+    service,
+    message: `Service "${service}" has an instance with key "${key}" already; end that one first, or take another key.`
+  })
+
+/** What one facet does with services, over the directory of its host. */
 export const providing = (
-  facet: Pick<FacetScope<ServiceRegistration>, "bound" | "entry" | "register">,
+  facet: Pick<FacetScope<ServiceRegistration>, "bound" | "entry" | "own" | "register">,
   directory: ServiceDirectoryShape
-): Pick<SessionContext, "provide" | "use"> => {
+): Omit<ServiceProviding, "state" | "events"> => {
   const owner = facet.entry.id
 
   /** An implementation that does not fit its token fails where it is given, not when everything is bound. */
@@ -41,7 +49,39 @@ export const providing = (
       yield* facet.register({ kind: "provide", service: token.id, publish: publish(directory) })
     })
 
-  const find = (token: RemoteService.Any | LocalService<unknown>): Effect.Effect<unknown, ServiceError> =>
+  const provideMany: ServiceProviding["provideMany"] = (token) =>
+    Effect.gen(function*() {
+      yield* facet.register({
+        kind: "provide",
+        service: token.id,
+        publish: directory.declare(token, { perSession: false })
+      })
+      const live = new Set<string>()
+      return (key, implementation, { sessionID } = {}) =>
+        Effect.gen(function*() {
+          const place = JSON.stringify([sessionID ?? null, key])
+          if (live.has(place)) return yield* taken(token.id, key)
+          const placement = { owner, key, ...(sessionID === undefined ? {} : { session: sessionID }) }
+          const publish = (to: ServiceDirectoryShape) => Effect.asVoid(to.provide(token, implementation, placement))
+          yield* rehearse(publish)
+          yield* Effect.acquireRelease(
+            Effect.suspend(() => {
+              live.add(place)
+              return facet.register({
+                kind: "provide",
+                service: token.id,
+                isInstance: true,
+                publish: publish(directory)
+              })
+            }),
+            (unregister) => Effect.andThen(unregister, Effect.sync(() => live.delete(place)))
+          )
+        })
+    })
+
+  const observe: ServiceProviding["observe"] = (token, effect) => facet.own(observeInstances(directory, token, effect))
+
+  const current = (token: RemoteService.Any | LocalService<unknown>): Effect.Effect<unknown, ServiceError> =>
     isRemote(token) ? directory.use(token) : directory.useLocal(token)
 
   /** Told once for each service, so that who holds it is known when its provider is reloaded. */
@@ -55,18 +95,22 @@ export const providing = (
 
   const use = (token: RemoteService.Any | LocalService<unknown>) =>
     Effect.suspend(() => {
-      if (facet.bound()) return Effect.tap(Effect.orDie(find(token)), useLate(token.id))
+      if (facet.bound()) return Effect.tap(Effect.orDie(current(token)), useLate(token.id))
       const methods = isRemote(token) ? Object.keys(token.contract.methods ?? {}) : []
       const { resolve, value } = makeStandIn<unknown>(token.id, owner, methods)
       return Effect.as(
-        facet.register({ kind: "use", service: token.id, late: false, resolve: Effect.map(find(token), resolve) }),
+        facet.register({ kind: "use", service: token.id, late: false, resolve: Effect.map(current(token), resolve) }),
         value
       )
     })
 
   return {
     // The overloads of the contract: the token's type decides what `provide` takes and what `use` gives.
-    provide: provide as SessionContext["provide"],
-    use: use as SessionContext["use"]
+    provide: provide as ServiceProviding["provide"],
+    use: use as ServiceProviding["use"],
+    find: <A>(token: LocalService<A>) =>
+      Effect.match(directory.useLocal(token), { onSuccess: (found): A | null => found, onFailure: () => null }),
+    provideMany,
+    observe
   }
 }

@@ -20,6 +20,8 @@ export type ServiceRegistration =
   | {
     readonly kind: "provide"
     readonly service: string
+    /** One of many: its facet sees to it that each is there once. */
+    readonly isInstance?: boolean
     readonly publish: Effect.Effect<void, RegistrationError, Scope.Scope>
   }
   /** `resolve` hands the implementation to whoever asked for it during setup; one that is `late` has it already. */
@@ -43,7 +45,7 @@ const duplicateFaults = (current: Registrations): ReadonlyArray<BindFault> => {
   const owners = new Map<string, string>()
   return current.flatMap(({ item, plugin }) => {
     const unique = item.kind === "provide"
-      ? `service "${item.service}"`
+      ? item.isInstance === true ? null : `service "${item.service}"`
       : item.kind === "declaration"
       ? item.declaration.unique
       : null

@@ -11,15 +11,23 @@ import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind
 import type { FacetScope, KernelShape } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
-import type { Implementation, InteractionBrokerShape, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
+import type {
+  ClientIdentity,
+  Implementation,
+  InteractionBrokerShape,
+  RemoteService,
+  ServiceDirectoryShape
+} from "../service/index.ts"
 import { MutableRemoteEvents, MutableRemoteState } from "../service/index.ts"
 import type { OpenSession, SessionApi, SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
 import { declareHooks, declareNamespace, declareSection, declareSession, declareTask } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
+import type { ClientRoster } from "./clients.ts"
 import type { Contribution, ListedProvider, SessionContext } from "./context.ts"
 import { type Generations, readBy } from "./generation.ts"
 import { guarded } from "./guard.ts"
+import { makePluginLog } from "./log.ts"
 import { providing } from "./providing.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import type { UpstreamOfHost } from "./upstream.ts"
@@ -38,6 +46,9 @@ export interface SessionHostParts {
   readonly job: TaskKind<JobSpec>
   readonly generations: Generations
   readonly upstream: UpstreamOfHost
+  readonly filesystem: SessionContext["filesystem"]
+  readonly process: SessionContext["process"]
+  readonly roster: ClientRoster<ClientIdentity>
 }
 
 type SessionFacet = FacetScope<SessionRegistration>
@@ -80,11 +91,9 @@ const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): Harnes
   }
 }
 
-const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts) => {
+const services = (facet: SessionFacet, { directory }: SessionHostParts) => {
   const { contributor, register } = registering(facet)
   const owner = contributor.plugin
-
-  const { provide, use } = providing(facet, directory)
 
   const providePerSession = <S extends RemoteService.Any>(
     token: S,
@@ -105,12 +114,10 @@ const services = (facet: SessionFacet, { directory, runtime }: SessionHostParts)
     }).pipe(Effect.withSpan("ctx.providePerSession", { attributes: { service: token.id } }))
 
   return {
-    provide,
-    use,
+    ...providing(facet, directory),
     providePerSession,
     onSession: (effect: Parameters<SessionContext["onSession"]>[0]) =>
-      Effect.asVoid(register({ kind: "declaration", declaration: declareSession(contributor, effect) })),
-    targets: runtime.targets
+      Effect.asVoid(register({ kind: "declaration", declaration: declareSession(contributor, effect) }))
   }
 }
 
@@ -122,7 +129,6 @@ export const makeSessionContext = (
 ): SessionContext => {
   const generation = parts.generations.add(facet)
   const { contributor, register } = registering(facet)
-  const { onSession, provide, providePerSession, use } = services(facet, parts)
   const context: SessionContext = {
     plugin: facet.entry.id,
     options: facet.entry.options ?? null,
@@ -130,14 +136,15 @@ export const makeSessionContext = (
     onDispose: facet.onDispose,
     own: facet.own,
     plugins: kernel.plugins,
+    log: makePluginLog(facet.entry.id, "session", { location: parts.location.directory }),
     location: parts.location,
     settings: readBy(generation, parts.settings),
-    provide,
-    use,
+    filesystem: parts.filesystem,
+    process: parts.process,
+    clients: parts.roster.clients,
+    ...services(facet, parts),
     state: (schema, initial) => MutableRemoteState.make(schema, initial),
     events: (schema) => MutableRemoteEvents.make(schema),
-    providePerSession,
-    onSession,
     upstream: upstreamOf(facet, parts.upstream),
     session: parts.session,
     tool: contribution<

@@ -18,6 +18,7 @@ import type { LocationRef } from "../location/index.ts"
 import { Location } from "../location/index.ts"
 import { ProviderRegistry } from "../model/index.ts"
 import { Endpoint } from "../rpc/index.ts"
+import type { EndpointOptions, PluginVersion } from "../rpc/index.ts"
 import type { ClientIdentity } from "../service/index.ts"
 import { InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
 import type { OpenError } from "../session/index.ts"
@@ -26,15 +27,16 @@ import type { SettingsError, SettingsReader } from "../settings/index.ts"
 import { Settings } from "../settings/index.ts"
 import { ToolRegistry } from "../tool/index.ts"
 import { makeJobKind } from "../turn/index.ts"
+import { makeClientRoster } from "./clients.ts"
 import type { SessionContext } from "./context.ts"
 import { provideConversations } from "./conversation-provider.ts"
 import { Conversation } from "./conversation.ts"
 import { makeGenerations } from "./generation.ts"
 import { type CurrentSettings, makeCurrentSettings } from "./location-settings.ts"
-import { Plugins } from "./plugins.ts"
-import { Registries } from "./registries.ts"
+import { Plugins, versionsOf } from "./plugins.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import { makeBinding } from "./registrations.ts"
+import { Registries } from "./registries.ts"
 import type { SessionHostParts } from "./session-context.ts"
 import { makeSessionContext } from "./session-context.ts"
 import { makeUpstream } from "./upstream.ts"
@@ -60,6 +62,10 @@ export interface SessionHostShape extends SessionHostParts {
   readonly attach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
   readonly detach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
   readonly currentSettings: CurrentSettings
+  /** The plugins of this host, as others compare them with theirs. */
+  readonly manifest: Effect.Effect<ReadonlyArray<PluginVersion>>
+  /** Says what its plugins are. */
+  readonly loads: (plugins: Effect.Effect<ReadonlyArray<PluginVersion>>) => void
 }
 
 const refusal = (error: OpenError): ServiceError => {
@@ -88,7 +94,7 @@ const makeSessionHost = Effect.gen(function*() {
   yield* runtime.configureTurns({ job })
   const scope = yield* Effect.scope
   const attached = new Map<string, Scope.Closeable>()
-  const place = (sessionID: string, client: ClientIdentity) => `${client.id} ${sessionID}`
+  const seat = (sessionID: string, client: ClientIdentity) => `${client.id} ${sessionID}`
 
   // Ahead of all plugins, so that their session effects find the service there.
   yield* directory.declare(Conversation, { perSession: true })
@@ -106,15 +112,29 @@ const makeSessionHost = Effect.gen(function*() {
 
   const detach: SessionHostShape["detach"] = (sessionID, client) =>
     Effect.suspend(() => {
-      const held = attached.get(place(sessionID, client))
-      attached.delete(place(sessionID, client))
+      const held = attached.get(seat(sessionID, client))
+      attached.delete(seat(sessionID, client))
       return held === undefined ? Effect.void : Scope.close(held, Exit.void)
     })
 
   const tools = yield* ToolRegistry
   const providers = yield* ProviderRegistry
+  const place = yield* Effect.cached(Scope.provide(
+    Effect.flatMap(Effect.promise(() => import("./place.ts")), ({ makePlace }) => makePlace(location.directory)),
+    scope
+  ))
+  const roster = yield* makeClientRoster<ClientIdentity>()
+  let loaded: Effect.Effect<ReadonlyArray<PluginVersion>> = Effect.succeed([])
+  const manifest = Effect.suspend(() => loaded)
   return SessionHost.of({
     location,
+    filesystem: Effect.map(place, ({ files }) => files),
+    process: { spawn: (command) => Effect.flatMap(place, ({ spawn }) => spawn(command)) },
+    roster,
+    manifest,
+    loads: (plugins) => {
+      loaded = plugins
+    },
     settings: currentSettings.reader,
     currentSettings,
     runtime,
@@ -124,7 +144,7 @@ const makeSessionHost = Effect.gen(function*() {
     tools,
     providers,
     generations: makeGenerations({ code: runtime.code, tools, providers }),
-    upstream: yield* makeUpstream(location),
+    upstream: yield* makeUpstream(location, manifest),
     session: makeSessionApi(location, yield* SessionStore, runtime),
     attach: (sessionID, client) =>
       Effect.uninterruptibleMask((restore) =>
@@ -136,7 +156,7 @@ const makeSessionHost = Effect.gen(function*() {
             Effect.onError(() => Scope.close(held, Exit.void)),
             Effect.mapError(refusal)
           )
-          attached.set(place(sessionID, client), held)
+          attached.set(seat(sessionID, client), held)
         })
       ),
     detach
@@ -151,13 +171,16 @@ export class SessionHost extends Context.Service<SessionHost, SessionHostShape>(
 const makePluginKernel = Effect.gen(function*() {
   const host = yield* SessionHost
   const plugins = yield* SessionPlugins
+  const sources = yield* plugins.forLocation(host.location, host.settings)
+  host.loads(Effect.succeed(sources.map(({ entry }) => entry)))
   const kernel = yield* Kernel.make<SessionContext, SessionRegistration>({
     host: "session",
-    plugins: yield* plugins.forLocation(host.location, host.settings),
+    plugins: sources,
     makeContext: (facet, running) => makeSessionContext(facet, running, host),
     bind: makeBinding(host),
     ...(plugins.limits === undefined ? {} : { limits: plugins.limits })
   })
+  host.loads(Effect.map(kernel.plugins, versionsOf))
   const faults = [...yield* host.tools.faults, ...yield* host.providers.contributions.faults]
   yield* Effect.forEach(faults, (fault) => Effect.logWarning(fault.message), { discard: true })
   const settings = yield* Settings
@@ -194,12 +217,22 @@ export class PluginKernel extends Context.Service<PluginKernel, PluginKernelShap
   static readonly layer = Layer.effect(PluginKernel, makePluginKernel)
 }
 
+/** What an endpoint over a session host does for each client. */
+export const endpointOptions = (host: SessionHostShape): EndpointOptions => ({
+  attach: host.attach,
+  detach: host.detach,
+  manifest: host.manifest,
+  connected: (client) => host.roster.connected(client.id, client),
+  disconnected: (client) => host.roster.disconnected(client.id)
+})
+
 /** Where the clients of one location connect, once its plugins are up. */
 export const endpointLayer = Layer.effect(
   Endpoint,
   Effect.gen(function*() {
     const { plugins, reload, reloadSettings } = yield* PluginKernel
-    const { attach, detach, directory, providers, tools } = yield* SessionHost
+    const host = yield* SessionHost
+    const { directory, providers, tools } = host
     const told = Effect.map((ids: ReadonlyArray<string>) => ({ plugins: ids }))
     yield* Effect.orDie(directory.provide(Plugins, {
       list: () => plugins,
@@ -207,7 +240,7 @@ export const endpointLayer = Layer.effect(
       reloadSettings: () => told(reloadSettings)
     }))
     yield* Effect.orDie(directory.provide(Registries, { tools: () => tools.list, models: () => providers.list }))
-    return Endpoint.of(yield* Endpoint.make({ attach, detach }))
+    return Endpoint.of(yield* Endpoint.make(endpointOptions(host)))
   })
 )
 

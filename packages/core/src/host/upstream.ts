@@ -13,13 +13,20 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FacetScope } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
-import type { ConnectionShape } from "../rpc/index.ts"
+import type { ConnectionShape, PluginVersion } from "../rpc/index.ts"
+import { Mismatch } from "../rpc/index.ts"
 import { MutableRemoteState, ServiceError } from "../service/index.ts"
 import type { ConnectionState, SessionContext } from "./context.ts"
 
 export interface UpstreamShape {
-  /** A connection to the coordinator as the session host of this place; it lives as long as the scope. */
-  readonly connect: (location: LocationRef) => Effect.Effect<ConnectionShape, never, Scope.Scope>
+  /**
+   * A connection to the coordinator as the session host of this place; it lives as long as the scope. Whenever it is made,
+   * `manifest` is compared with the coordinator's.
+   */
+  readonly connect: (
+    location: LocationRef,
+    manifest: Effect.Effect<ReadonlyArray<PluginVersion>>
+  ) => Effect.Effect<ConnectionShape, never, Scope.Scope>
 }
 
 /** How the session hosts of this process reach their coordinator; `null` where there is none. Global. */
@@ -32,19 +39,26 @@ export interface UpstreamOfHost {
   readonly state: MutableRemoteState<ConnectionState>
 }
 
-const State = Schema.Struct({ status: Schema.Literals(["connecting", "connected", "disconnected"]) })
+const State = Schema.Struct({
+  status: Schema.Literals(["connecting", "connected", "disconnected"]),
+  mismatches: Schema.optionalKey(Schema.Array(Mismatch))
+})
 
 /** For the length of the scope. */
-export const makeUpstream = (location: LocationRef): Effect.Effect<UpstreamOfHost, never, Scope.Scope> =>
+export const makeUpstream = (
+  location: LocationRef,
+  manifest: Effect.Effect<ReadonlyArray<PluginVersion>>
+): Effect.Effect<UpstreamOfHost, never, Scope.Scope> =>
   Effect.gen(function*() {
     const upstream = yield* Upstream
     const scope = yield* Effect.scope
     const state = yield* MutableRemoteState.make(State, { status: "disconnected" })
     if (upstream === null) return { connection: Effect.succeed(null), state }
     const open = Effect.gen(function*() {
-      const connection = yield* upstream.connect(location)
+      const connection = yield* upstream.connect(location, manifest)
       yield* Effect.forkScoped(
-        Stream.runForEach(connection.state.changes, ({ status }) => state.set({ status }))
+        Stream.runForEach(connection.state.changes, ({ mismatches, status }) =>
+          state.set({ status, ...(mismatches === undefined ? {} : { mismatches }) }))
       )
       return connection
     })

@@ -97,6 +97,8 @@ export interface ServiceDirectoryShape {
   readonly lookup: (at: Lookup) => Instance | undefined
   /** Live keyed instances of a service that a connection attached to `session` may see. */
   readonly keyed: (service: string, session: string | null) => ReadonlyArray<Instance>
+  /** Live keyed instances of a service, those of all sessions included: for this process itself. */
+  readonly everyKeyed: (service: string) => ReadonlyArray<Instance>
   readonly catalogue: () => ReadonlyArray<string>
   /** Version of each declared contract by service id. */
   readonly contracts: () => { readonly [service: string]: number }
@@ -230,6 +232,9 @@ class Directory implements ServiceDirectoryShape {
       instance.token.id === service && instance.key !== null &&
       (instance.session === null || instance.session === session)
     )
+
+  readonly everyKeyed: ServiceDirectoryShape["everyKeyed"] = (service) =>
+    [...this.instances.values()].filter((instance) => instance.token.id === service && instance.key !== null)
 
   readonly catalogue: ServiceDirectoryShape["catalogue"] = () => [...this.tokens.keys()].sort()
 

@@ -19,17 +19,20 @@ import {
   PluginKernel,
   type PresentationItem,
   SessionHost,
-  SessionPlugins
+  SessionPlugins,
+  Upstream
 } from "../host/index.ts"
 import type { HostFailed, KernelOptions, ManifestEntry, PluginStatus } from "../kernel/index.ts"
 import { Kernel } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { Model } from "../model/index.ts"
 import { Connection, type ConnectionShape, Endpoint, loopback } from "../rpc/index.ts"
-import { type SessionApi, SessionStore } from "../session/index.ts"
+import type { SessionApi, SessionStore } from "../session/index.ts"
 import { Settings, type SettingsReader } from "../settings/index.ts"
-import { SessionStorage } from "../storage/index.ts"
+import type { SessionStorage } from "../storage/index.ts"
+import type { TestCoordinator } from "./coordinator.ts"
 import { scriptedModel } from "./model.ts"
+import { emptySettings, memorySessions } from "./sessions.ts"
 
 export interface TestHostOptions {
   /** The location's directory; default an empty one that is removed afterwards. */
@@ -43,6 +46,8 @@ export interface TestHostOptions {
   readonly settings?: SettingsReader | (() => SettingsReader)
   /** Sessions that an earlier host has left, found again as after a crash: see `testSessions`. Default none. */
   readonly sessions?: Context.Context<SessionStore | SessionStorage>
+  /** Puts the host under this coordinator, and its sessions among that one's; default: it has none. */
+  readonly coordinator?: Pick<TestCoordinator, "sessions" | "upstream">
 }
 
 export interface TestSessionHost {
@@ -57,24 +62,16 @@ export interface TestSessionHost {
   readonly ask: (sessionID: string, text: string) => Effect.Effect<string>
 }
 
-/** Settings that set nothing. */
-export const emptySettings: SettingsReader = { get: (key) => key.default, skipped: [], sources: [], warnings: [] }
-
-const memorySessions = SessionStore.layerMemory.pipe(Layer.provideMerge(SessionStorage.layerMemory))
-
-/** Sessions in memory for several hosts, one after another. */
-export const testSessions: Effect.Effect<Context.Context<SessionStore | SessionStorage>, never, Scope.Scope> = Layer
-  .build(memorySessions)
-
 /** The global tier in memory. */
 export const testGlobals = (
   plugins: ReadonlyArray<Plugin>,
   options: TestHostOptions = {}
 ): Layer.Layer<GlobalServices> => {
-  const { settings = emptySettings } = options
+  const { coordinator, settings = emptySettings } = options
+  const sessions = options.sessions ?? coordinator?.sessions
   const reader = Effect.sync(() => typeof settings === "function" ? settings() : settings)
   return Layer.mergeAll(
-    options.sessions === undefined ? memorySessions : Layer.succeedContext(options.sessions),
+    sessions === undefined ? memorySessions : Layer.succeedContext(sessions),
     Layer.succeed(
       Settings,
       Settings.of({ user: reader, forLocation: () => reader, keys: [] })
@@ -117,7 +114,10 @@ export const testSessionHost = (
 ): Effect.Effect<TestSessionHost, LocationError, Scope.Scope> =>
   Effect.gen(function*() {
     const directory = options.directory ?? (yield* temporaryDirectory)
-    const globals = yield* Layer.build(LocationMap.layer.pipe(Layer.provide(testGlobals(plugins, options))))
+    const upstream = Layer.succeed(Upstream, options.coordinator?.upstream ?? null)
+    const globals = yield* Layer.build(
+      LocationMap.layer.pipe(Layer.provide(testGlobals(plugins, options)), Layer.provide(upstream))
+    )
     const services = yield* Context.get(globals, LocationMap).get(directory)
     const host = Context.get(services, SessionHost)
     const connect: TestSessionHost["connect"] = (sessionID) =>
@@ -158,7 +158,11 @@ export const testPresentation = (
 ): Effect.Effect<ConnectionShape, HostFailed, Scope.Scope> =>
   Effect.gen(function*() {
     const connection = yield* host.connect(sessionID)
-    const { makeContext, ...bind } = yield* makePresentation({ connection, location: host.location })
+    const { makeContext, ...bind } = yield* makePresentation({
+      connection,
+      location: host.location,
+      surface: "presentation"
+    })
     yield* Kernel.make<PresentationContext, PresentationItem>({
       host: "presentation",
       plugins: Object.entries(facets).map(([id, facet]) => ({

@@ -9,6 +9,7 @@ import {
   Coordinator,
   type CoordinatorContext,
   type FleetProcesses,
+  fleetRecords,
   type HostIdentity,
   type LocationError,
   Plugins
@@ -33,7 +34,6 @@ import * as path from "node:path"
 import { type ConnectOptions, connectTo } from "../connect.ts"
 import { HostProcesses, sharingClients } from "../host-processes.ts"
 import { type PlacedHost, Placement } from "../placement.ts"
-import { fleetRecords } from "../records.ts"
 import { relay } from "../relay.ts"
 import { type Admission, makeAdmission } from "./admission.ts"
 import { lastLines, type ProcessTimes, startProcess } from "./host-process.ts"

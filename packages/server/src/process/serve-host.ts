@@ -3,6 +3,7 @@
  * clients, and ends when it is told to, when nobody needs it, or when its coordinator is gone.
  */
 import {
+  endpointOptions,
   type GlobalServices,
   LocationMap,
   PluginKernel,
@@ -73,9 +74,11 @@ export const openLifeline: Effect.Effect<Lifeline, ServiceError, Scope.Scope> = 
 
 /** The connection to the coordinator, as whoever the order's secret says. */
 const upstreamOf = ({ order, renew }: Lifeline): UpstreamShape => ({
-  connect: () =>
+  connect: (_, manifest) =>
     Connection.make({
       label: `the session host of ${order.host}`,
+      peer: "the coordinator",
+      manifest,
       connect: presenting(connectUnix(order.coordinator), order.secret, renew)
     })
 })
@@ -86,6 +89,7 @@ const boot = (order: HostOrder) =>
     const services = yield* locations.get(order.location.directory, order.location.workspaceID)
     const host = Context.get(services, SessionHost)
     const endpoint = yield* Endpoint.make({
+      ...endpointOptions(host),
       attach: (sessionID, client) =>
         order.sessionID === null || order.sessionID === sessionID
           ? host.attach(sessionID, client)
@@ -94,8 +98,7 @@ const boot = (order: HostOrder) =>
               code: "invalid_arguments",
               message: `This host is for the session ${order.sessionID}, not for ${sessionID.slice(0, 80)}.`
             })
-          ),
-      detach: host.detach
+          )
     }).pipe(
       Effect.provideService(ServiceDirectory, Context.get(services, ServiceDirectory)),
       Effect.provideService(InteractionBroker, Context.get(services, InteractionBroker))

@@ -1,6 +1,6 @@
 /** The records of sessions as coordinator facets see them: the store without what runtimes report and without contents. */
-import type { FleetRecords } from "@bezel/core/host"
-import type { SessionStoreShape } from "@bezel/core/session"
+import type { SessionStoreShape } from "../session/index.ts"
+import type { FleetRecords } from "./coordinator-context.ts"
 
 export const fleetRecords = (store: SessionStoreShape): FleetRecords => ({
   get: store.get,
