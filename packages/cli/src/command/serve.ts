@@ -15,7 +15,7 @@ import { hostLayer } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
 import { environmentToken, serverFolders } from "../host/server-folders.ts"
 
-export type Isolation = "none" | "location" | "session"
+type Isolation = "none" | "location" | "session"
 
 interface ServeOptions {
   readonly [key: string]: Option<unknown>
@@ -62,7 +62,9 @@ const placement = (isolation: Isolation, environment: Environment) => {
     }))).pipe(Layer.provideMerge(globalLayer(global)))
 }
 
-export const serve: Execute<ServeOptions> = (options, _, environment) => {
+export type Serve = Execute<ServeOptions>
+
+export const serve: Serve = (options, _, environment) => {
   const host = options.host ?? "127.0.0.1"
   const token = environmentToken()
   // Nothing that runs below this process needs it, and tools could print it.

@@ -1,105 +1,265 @@
-/** `bezel [PATH]`: the terminal over a session of a folder, with the session host in this process. */
+/**
+ * `bezel [PATH]` and `bezel attach`: the terminal over a session, with the session host in this process or in a server.
+ *
+ * Where a server of this user runs on the same sessions, the plain command shows it too, and says so; what is said for this
+ * run alone (`--set`, `--trust`) a server knows nothing of, so then, and with `--inline`, everything runs here.
+ */
 import { makePresentation } from "@bezel/core/host"
 import { resolveLocation } from "@bezel/core/location"
 import { parseModelRef } from "@bezel/core/model"
-import { type SessionApi, SessionStore } from "@bezel/core/session"
-import { Settings } from "@bezel/core/settings"
+import { SessionStore } from "@bezel/core/session"
+import { AppPaths, Settings } from "@bezel/core/settings"
 import { builtinCoordinatorPlugins, builtinTerminalPlugins } from "@bezel/plugins"
-import { AgentList } from "@bezel/plugins/agents/contract"
 import { KeybindingsSetting, ThemeSetting } from "@bezel/plugins/settings"
-import { inlineLocations, type PlacedHost, Placement } from "@bezel/server"
+import { inlineLocations, Placement } from "@bezel/server"
+import { findServer, readOwnToken } from "@bezel/server/discovery"
 import { runTerminal } from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import { stat } from "node:fs/promises"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { nearest } from "../arguments/suggest.ts"
 import { Exit, exitCode, signalCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
-import { globalLayer } from "../host/global.ts"
+import { globalLayer, settingsLayer } from "../host/global.ts"
 import { hostLayer } from "../host/location.ts"
+import { logLayer } from "../host/log.ts"
 import { isTrusted, outsidePlugins, outsideSources } from "../host/outside-plugins.ts"
 import { runProcess } from "../host/process.ts"
+import type { RemoteServer } from "../host/remote-terminal-host.ts"
+import { environmentToken, serverFolders } from "../host/server-folders.ts"
+import { type Chosen, placedTerminalHost, type ShownSession, type TerminalHost } from "../host/terminal-host.ts"
 import { askForTrust } from "../host/trust.ts"
 
-interface TerminalOptions {
+interface SessionOptions {
   readonly [key: string]: Option<unknown>
   readonly continue: Option<boolean>
   readonly session: Option<string | null>
   readonly model: Option<string | null>
   readonly agent: Option<string | null>
+}
+
+interface TerminalOptions extends SessionOptions {
   readonly attach: Option<string | null>
+  readonly inline: Option<boolean>
   readonly trust: Option<boolean>
 }
 
-type Options = Parameters<Execute<TerminalOptions>>[0]
+interface AttachOptions extends SessionOptions {
+  readonly dir: Option<string | null>
+  readonly token: Option<string | null>
+}
+
+type Options = Parameters<Execute<SessionOptions>>[0]
 
 /** As many as a screen has room for. */
 const maxWarnings = 3
 
 const usage = (message: string) => new Exit(exitCode.usage, message)
 
-export const terminal: Execute<TerminalOptions> = async (options, [path], environment) => {
-  if (options.attach !== null) throw usage("--attach is not built yet")
-  if (path !== undefined) await checkFolder(path)
+/** Told on the screen once there is one; the log has them too. */
+const collecting = (environment: Environment, trust: boolean) => {
+  const warnings: Array<string> = []
+  const onWarning = (message: string) => {
+    if (warnings.length < maxWarnings) warnings.push(message)
+  }
+  return { warnings, global: { environment, trust, plugins: {}, onWarning } }
+}
+
+const requireTerminal = () => {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     throw usage('this needs a terminal; bezel run "…" answers a prompt without one')
   }
-  // Told on the screen once there is one; the log has them too.
-  const warnings: Array<string> = []
-  const global = {
-    environment,
-    trust: options.trust,
-    plugins: {},
-    onWarning: (message: string) => {
-      if (warnings.length < maxWarnings) warnings.push(message)
-    }
-  }
-  // Under a coordinator in this process, which knows the other sessions.
-  const locations = inlineLocations({ plugins: builtinCoordinatorPlugins(environment.version) })
-  const layer = Placement.inline.pipe(Layer.provideMerge(locations), Layer.provideMerge(hostLayer(global)))
+}
+
+export const terminal: Execute<TerminalOptions> = async (options, [path], environment) => {
+  // A path on the machine of a server that is named is for that server to judge.
+  if (path !== undefined && options.attach === null) await checkFolder(path)
+  requireTerminal()
+  const { global, warnings } = collecting(environment, options.trust)
   return runProcess(
     Effect.gen(function*() {
-      const shown = yield* show(path ?? currentFolder(), options, environment, warnings).pipe(
-        Effect.provide(layer),
-        Effect.scoped
-      )
-      // The session is closed now; one in which nothing was said is none.
-      if (shown.isEmpty) {
-        yield* Effect.flatMap(SessionStore, (store) => store.remove(shown.sessionID)).pipe(
-          Effect.provide(globalLayer(global)),
-          Effect.ignore
-        )
-      }
-      return shown.end.type === "quit" ? exitCode.answered : signalCode[shown.end.signal]
-    }),
+      const server = options.attach !== null
+        ? yield* serverAt(options.attach, null)
+        : options.inline || options.trust || environment.set.length > 0
+        ? null
+        : yield* ownServer
+      return server === null
+        ? yield* showInline(path ?? currentFolder(), options, global, warnings)
+        : yield* showRemote(server, path ?? (server.isOwn ? currentFolder() : null), options, global, warnings)
+    }).pipe(Effect.provide(AppPaths.layer)),
     { environment }
   )
 }
 
-const show = (path: string, options: Options, environment: Environment, warnings: ReadonlyArray<string>) =>
+/** `bezel attach [URL]`. */
+export const attach: Execute<AttachOptions> = async (options, [url], environment) => {
+  requireTerminal()
+  const { global, warnings } = collecting(environment, false)
+  return runProcess(
+    Effect.gen(function*() {
+      const server = url === undefined ? yield* ownServer : yield* serverAt(url, options.token)
+      if (server === null) {
+        return yield* Effect.fail(
+          usage("no server of this user runs here; bezel serve starts one, or name the URL of one")
+        )
+      }
+      return yield* showRemote(
+        server,
+        options.dir ?? (server.isOwn ? currentFolder() : null),
+        options,
+        global,
+        warnings
+      )
+    }).pipe(Effect.provide(AppPaths.layer)),
+    { environment }
+  )
+}
+
+// -------------------------------------------------------------------------------------------------------------- servers
+
+interface FoundServer extends RemoteServer {
+  /** It runs on the files of this user, here. */
+  readonly isOwn: boolean
+}
+
+/** The token that this user has for servers: what the environment says, else that of the state folder. */
+const ownTokenOf = Effect.gen(function*() {
+  const given = environmentToken()
+  return given === null ? yield* readOwnToken((yield* serverFolders).state) : Redacted.make(given)
+})
+
+/** The server that runs on the sessions of this user, if there is one. */
+const ownServer = Effect.gen(function*() {
+  const note = yield* findServer(yield* serverFolders)
+  if (note === null) return null
+  const token = yield* ownTokenOf
+  return token === null ? null : { url: note.url, token, isOwn: true } satisfies FoundServer
+})
+
+const serverAt = (written: string, given: string | null) =>
   Effect.gen(function*() {
-    const { directory } = yield* resolveLocation(path)
-    if (!options.trust) yield* askForTrust(directory)
-    const settings = yield* Effect.flatMap(Settings, ({ forLocation }) => forLocation(directory))
-    const outside = yield* outsidePlugins(directory, settings, yield* isTrusted(directory, options.trust))
-    const placement = yield* Placement
-    const host = yield* placement.place(directory)
+    const url = URL.parse(/^[\w.-]+(:\d+)?$/.test(written) ? `http://${written}` : written)
+    if (url === null || !/^https?:$/.test(url.protocol)) {
+      return yield* Effect.fail(
+        usage(`${JSON.stringify(written)} is no address of a server; one is http://127.0.0.1:4747`)
+      )
+    }
+    const token = given !== null ? Redacted.make(given) : yield* ownTokenOf
+    if (token === null) {
+      return yield* Effect.fail(usage(`which token does ${url.origin} take? --token or BEZEL_TOKEN say it`))
+    }
+    const note = yield* findServer(yield* serverFolders)
+    return {
+      url: url.href,
+      token,
+      isOwn: note !== null && new URL(note.url).origin === url.origin
+    } satisfies FoundServer
+  })
+
+// -------------------------------------------------------------------------------------------------------------- showing
+
+type Global = ReturnType<typeof collecting>["global"]
+
+const codeOf = (end: Effect.Success<ReturnType<typeof runTerminal>>): number =>
+  end.type === "quit" ? exitCode.answered : signalCode[end.signal]
+
+/** Under a coordinator in this process, which knows the other sessions. */
+const showInline = (
+  path: string,
+  options: Options & { readonly trust: boolean },
+  global: Global,
+  warnings: ReadonlyArray<string>
+) =>
+  Effect.gen(function*() {
+    const { version } = global.environment
+    const locations = inlineLocations({ plugins: builtinCoordinatorPlugins(version) })
+    const layer = Placement.inline.pipe(Layer.provideMerge(locations), Layer.provideMerge(hostLayer(global)))
+    const shown = yield* Effect.gen(function*() {
+      const { directory } = yield* resolveLocation(path)
+      if (!options.trust) yield* askForTrust(directory)
+      const placed = yield* (yield* Placement).place(directory)
+      return yield* show(placedTerminalHost(placed), directory, options, global, warnings)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+    // The session is closed now; one in which nothing was said is none.
+    if (shown.isEmpty) {
+      yield* Effect.flatMap(SessionStore, (store) => store.remove(shown.sessionID)).pipe(
+        Effect.provide(globalLayer(global)),
+        Effect.ignore
+      )
+    }
+    return codeOf(shown.end)
+  })
+
+/** The longest that leaving waits for a server to delete a session in which nothing was said. */
+const removingLimit = "6 seconds"
+
+const showRemote = (
+  server: FoundServer,
+  path: string | null,
+  options: Options,
+  global: Global,
+  warnings: ReadonlyArray<string>
+) =>
+  Effect.gen(function*() {
+    const { remoteTerminalHost } = yield* Effect.promise(() => import("../host/remote-terminal-host.ts"))
+    const directory = path === null || !server.isOwn ? path : (yield* resolveLocation(path)).directory
+    if (server.isOwn && directory !== null) yield* askForTrust(directory)
+    const { host, remove } = yield* remoteTerminalHost(server, directory)
+    const shown = yield* Effect.scoped(
+      show(host, server.isOwn ? directory : null, options, global, warnings, () =>
+        process.stdout.write(
+          `Attached to the server on ${server.url}${server.isOwn ? "; bezel --inline does without" : ""}.\n`
+        ))
+    )
+    if (shown.isEmpty) {
+      yield* Effect.ignore(Effect.timeout(remove(shown.sessionID), removingLimit))
+    }
+    return codeOf(shown.end)
+  }).pipe(
+    Effect.provide(
+      Layer.provideMerge(
+        logLayer({ verbose: global.environment.verbose, onWarning: global.onWarning }),
+        settingsLayer(global)
+      )
+    )
+  )
+
+/** `directory`: whose settings hold for the screen; `null`: only the user's own. */
+const show = (
+  host: TerminalHost,
+  directory: string | null,
+  options: Options,
+  global: Global,
+  warnings: ReadonlyArray<string>,
+  onAttached: () => void = () => {}
+) =>
+  Effect.gen(function*() {
+    const { version } = global.environment
+    const settings = yield* Effect.flatMap(
+      Settings,
+      ({ forLocation, user }) => directory === null ? user : forLocation(directory)
+    )
+    const outside = directory === null
+      ? null
+      : yield* outsidePlugins(directory, settings, yield* isTrusted(directory, global.trust))
     if (options.agent !== null) yield* checkAgent(host, options.agent)
-    const session = yield* openSession(host.session, directory, options)
-    const connection = yield* host.connect({ label: "terminal", sessionID: session.id })
-    const presentation = yield* makePresentation({ connection, location: host.location })
+    const session = yield* openSession(host, options)
+    const connection = yield* host.connect(session)
+    const presentation = yield* makePresentation({ connection, location: session.location })
     const bound = Object.entries(settings.get(KeybindingsSetting))
+    onAttached()
     const end = yield* runTerminal({
       presentation,
-      plugins: [...builtinTerminalPlugins(environment.version), ...outsideSources("tui", outside)],
+      plugins: [...builtinTerminalPlugins(version), ...(outside === null ? [] : outsideSources("tui", outside))],
       theme: settings.get(ThemeSetting),
       warnings: [...settings.warnings, ...warnings],
       keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))
     })
-    const page = session.isNew ? yield* host.session.messages(session.id, { limit: 1 }) : null
-    return { end, sessionID: session.id, isEmpty: page?.messages.length === 0 }
+    const isEmpty = session.isNew && (yield* Effect.orElseSucceed(host.isEmpty(session.id), () => false))
+    return { end, sessionID: session.id, isEmpty }
   })
 
 /** A path that is none may be a command that is written wrong. */
@@ -113,36 +273,23 @@ async function checkFolder(path: string): Promise<void> {
 }
 
 /** A name that is no agent is told before anything is written. */
-const checkAgent = (host: PlacedHost, name: string) =>
-  Effect.gen(function*() {
-    const connection = yield* host.connect({ label: "agents" })
-    const agents = yield* (yield* connection.use(AgentList)).list()
-    if (agents.some((agent) => agent.name === name)) return
-    const known = agents.map((agent) => agent.name).join(", ")
-    return yield* Effect.fail(usage(`there is no agent ${JSON.stringify(name)} here; there are ${known}`))
-  }).pipe(Effect.scoped)
+const checkAgent = (host: TerminalHost, name: string) =>
+  Effect.flatMap(host.agents, (agents) =>
+    agents.includes(name)
+      ? Effect.void
+      : Effect.fail(usage(`there is no agent ${JSON.stringify(name)} here; there are ${agents.join(", ")}`)))
 
-const openSession = (sessions: SessionApi, directory: string, options: Options) =>
+const openSession = (host: TerminalHost, options: Options) =>
   Effect.gen(function*() {
     const model = options.model === null ? null : parseModelRef(options.model)
     if (model !== null && "error" in model) return yield* Effect.fail(usage(`--model: ${model.error}`))
-    const found = options.session !== null
-      ? yield* sessions.get(options.session)
+    const chosen: Chosen = { model, agent: options.agent }
+    const found: ShownSession | null = options.session !== null
+      ? yield* host.find(options.session)
       : options.continue
-      ? (yield* sessions.list({
-        location: { directory, workspaceID: null },
-        parentID: null,
-        archived: false,
-        limit: 1
-      })).sessions[0]
-      : undefined
-    const { agent } = options
-    if (found === undefined) return { id: (yield* sessions.create({ model, agent })).id, isNew: true }
-    if (model !== null || agent !== null) {
-      yield* sessions.configure(found.id, {
-        ...(model === null ? {} : { model }),
-        ...(agent === null ? {} : { agent })
-      })
-    }
-    return { id: found.id, isNew: false }
+      ? yield* host.latest
+      : null
+    if (found === null) return { ...(yield* host.create(chosen)), isNew: true }
+    yield* host.choose(found.id, chosen)
+    return { ...found, isNew: false }
   })

@@ -1,6 +1,6 @@
 /** Where the server of this user keeps what it needs, and where others find it. */
 import { AppPaths } from "@bezel/core/settings"
-import type { ServerFolders } from "@bezel/server/serve"
+import type { ServerFolders } from "@bezel/server/discovery"
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
 

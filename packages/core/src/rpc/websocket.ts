@@ -23,6 +23,8 @@ const heartbeatMillis = 30_000
 
 export interface ConnectWebSocketOptions extends FrameOptions {
   readonly protocols?: ReadonlyArray<string>
+  /** Headers of the request, as for a token. Node sends them; browsers have no means to, and there they are refused. */
+  readonly headers?: { readonly [name: string]: string }
 }
 
 /** For `ConnectionOptions.connect`: one connection to a `ws:` or `wss:` address. Its scope closes it. */
@@ -34,7 +36,10 @@ export const connectWebSocket = (
     Effect.callback<WebSocket, ServiceError>((resume) => {
       let socket: WebSocket
       try {
-        socket = new WebSocket(url, [...options.protocols ?? []])
+        const { headers, protocols = [] } = options
+        socket = headers === undefined
+          ? new WebSocket(url, [...protocols])
+          : new WebSocket(url, { protocols: [...protocols], headers })
       } catch {
         return resume(Effect.fail(unreachable(url)))
       }

@@ -1,0 +1,64 @@
+/**
+ * What a terminal shows sessions of: a host in this process, or a server. It sees no difference beyond this file's interface.
+ */
+import type { LocationRef } from "@bezel/core/location"
+import type { ModelRef } from "@bezel/core/model"
+import type { ConnectionShape } from "@bezel/core/rpc"
+import { AgentList } from "@bezel/plugins/agents/contract"
+import type { PlacedHost } from "@bezel/server"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+export interface ShownSession {
+  readonly id: string
+  readonly location: LocationRef
+}
+
+/** What a session is given on the command line. */
+export interface Chosen {
+  readonly model: ModelRef | null
+  readonly agent: string | null
+}
+
+/** Everything fails with an error whose message is for people. */
+export interface TerminalHost {
+  readonly find: (sessionID: string) => Effect.Effect<ShownSession, Error>
+  /** The latest session of the place, if it has one. */
+  readonly latest: Effect.Effect<ShownSession | null, Error>
+  readonly create: (chosen: Chosen) => Effect.Effect<ShownSession, Error>
+  readonly choose: (sessionID: string, chosen: Chosen) => Effect.Effect<void, Error>
+  /** Names of the agents of the place. */
+  readonly agents: Effect.Effect<ReadonlyArray<string>, Error>
+  /** Whether nothing was said in it. */
+  readonly isEmpty: (sessionID: string) => Effect.Effect<boolean, Error>
+  /** A client of the session's host, attached to it. */
+  readonly connect: (session: ShownSession) => Effect.Effect<ConnectionShape, Error, Scope.Scope>
+}
+
+/** What was chosen, as a patch of a conversation's settings; `null` where nothing was. */
+export const patchOf = ({ agent, model }: Chosen) =>
+  agent === null && model === null
+    ? null
+    : { ...(model === null ? {} : { model }), ...(agent === null ? {} : { agent }) }
+
+/** A host in this process. */
+export const placedTerminalHost = ({ connect, location, session }: PlacedHost): TerminalHost => ({
+  find: (sessionID) => Effect.map(session.get(sessionID), ({ id }) => ({ id, location })),
+  latest: Effect.map(
+    session.list({ location, parentID: null, archived: false, limit: 1 }),
+    ({ sessions: [latest] }) => latest === undefined ? null : { id: latest.id, location }
+  ),
+  create: (chosen) => Effect.map(session.create(chosen), ({ id }) => ({ id, location })),
+  choose: (sessionID, chosen) => {
+    const patch = patchOf(chosen)
+    return patch === null ? Effect.void : session.configure(sessionID, patch)
+  },
+  agents: Effect.scoped(Effect.gen(function*() {
+    const connection = yield* connect({ label: "agents" })
+    const agents = yield* (yield* connection.use(AgentList)).list()
+    return agents.map(({ name }) => name)
+  })),
+  isEmpty: (sessionID) =>
+    Effect.map(session.messages(sessionID, { limit: 1 }), ({ messages }) => messages.length === 0),
+  connect: ({ id }) => connect({ label: "terminal", sessionID: id })
+})
