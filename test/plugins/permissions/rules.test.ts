@@ -47,6 +47,19 @@ describe("without rules", () => {
   })
 })
 
+describe("a rule for all accesses whose names begin alike", () => {
+  it("holds for them and no others, below the rules of the one by name, and its deny wins", () => {
+    const settings: PermissionRules = { "files_*": "allow", files_delete: "deny", web_fetch: "allow", "web_*": "deny" }
+    expect(verdict(settings, "files_read", "")).toBe("allow")
+    expect(verdict(settings, "files_delete", "")).toBe("deny")
+    expect(verdict(settings, "web_fetch", "")).toBe("deny")
+    expect(verdict(settings, "other_read", "")).toBe("ask")
+    expect(verdict({ "files_*": "allow", files_write: "ask" }, "files_write", "")).toBe("ask")
+    expect(verdict({ "files_*": "ask", "*": "allow" }, "files_write", "")).toBe("ask")
+    expect(verdict({}, "files_write", "", { allow: ["files_*"] })).toBe("allow")
+  })
+})
+
 describe("among the patterns that match", () => {
   it("deny wins, however short it is", () => {
     const settings: PermissionRules = {

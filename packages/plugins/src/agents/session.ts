@@ -14,7 +14,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as path from "node:path"
 import { type NarrowingSource, PermissionGate } from "../permissions/contract.ts"
-import { deniedTools } from "../permissions/rules.ts"
+import { coversAccess, deniedTools } from "../permissions/rules.ts"
 import { AgentsSetting } from "../settings/contract.ts"
 import {
   type Agent,
@@ -112,9 +112,13 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
         // Without its agent a conversation is offered nothing; it does not get as far as a request.
         if (agent._tag === "None") return { enabled: {}, denied: all, prompt: null }
         const { model, permissions, prompt, thinking } = agent.value
+        const denied = [...gate.denied, ...deniedTools(permissions)]
         return {
           enabled: {},
-          denied: [...gate.denied, ...deniedTools(permissions), ...hiddenTools(agent.value, all)],
+          denied: [
+            ...all.filter((name) => denied.some((access) => coversAccess(access, name))),
+            ...hiddenTools(agent.value, all)
+          ],
           prompt,
           model,
           ...(thinking === null ? {} : { thinking })

@@ -2,7 +2,7 @@
  * Permission rules: from settings and command line to a verdict about one subject. Pure.
  *
  * Among the patterns that match, `deny` wins, then the longest; of two as long, one from the command line, then the one of the
- * access itself (rules for `write` hold for `edit` too), then `ask`. Without a rule that matches, `*` (rules for every access)
+ * access itself (rules for `write` hold for `edit` too, those for `files_*` for all whose names begin so), then `ask`. Without a rule that matches, `*` (rules for every access)
  * is looked at, and without that one the default holds: `read`, `search` and `list` inside the location (and of the session's
  * own files, where what did not fit a result is kept) are allowed, as are
  * `question`, which asks by itself, `subagent`, whose calls are each judged by themselves, `skill` and `todo`; everything else
@@ -167,6 +167,10 @@ export interface Judgement {
   readonly uncertain: boolean
 }
 
+/** Whether a rule's access means this one: by its name, or by how its name begins, as `files_*` does. */
+export const coversAccess = (ruled: string, access: string): boolean =>
+  ruled === access || (ruled.length > 1 && ruled.endsWith("*") && access.startsWith(ruled.slice(0, -1)))
+
 const sectionsOf = (access: string): ReadonlyArray<string> => access === "edit" ? ["edit", "write"] : [access]
 
 const rank = (rule: Rule, access: string): ReadonlyArray<number> => [
@@ -204,7 +208,7 @@ export const judge = (set: RuleSet, subject: Subject): Judgement => {
     isPath ? subject.value.includes(unknown) : values.some((value) => mayMatch(rule.text, value))
 
   for (const accesses of [sectionsOf(subject.access), ["*"]]) {
-    const own = set.rules.filter((rule) => accesses.includes(rule.access))
+    const own = set.rules.filter((rule) => accesses.some((access) => coversAccess(rule.access, access)))
     const denied = own.find((rule) => rule.verdict === "deny" && certainly(rule))
     if (denied !== undefined) return { verdict: "deny", rule: denied, uncertain: false }
     const maybeDenied = own.find((rule) => rule.verdict === "deny" && possibly(rule))

@@ -23,6 +23,8 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
 import * as os from "node:os"
+import { McpSetting } from "../mcp/contract.ts"
+import { toolPrefix } from "../mcp/text.ts"
 import { unknownAccesses } from "./access-names.ts"
 import {
   Approval,
@@ -39,7 +41,7 @@ import { decide, type Decision, strictest } from "./decide.ts"
 import { fileProbe } from "./probe.ts"
 import { makeProjectGrants, type ProjectGrants } from "./project-grants.ts"
 import { mayChange } from "./read-only.ts"
-import { compileRules, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
+import { compileRules, coversAccess, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
 import { declined, deniedByRule, expired, unattended } from "./texts.ts"
 
 /** The plugin's options are not what it takes. */
@@ -198,8 +200,9 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
 
   const hidden = deniedAccesses(rules.rules)
   const taken = new Set<string>()
+  const comingAndGoing = Object.keys(ctx.settings.get(McpSetting)).map(toolPrefix)
   const unknown = (accesses: ReadonlyArray<string>) =>
-    Effect.map(ctx.tool.list, (tools) => unknownAccesses(accesses, tools, taken))
+    Effect.map(ctx.tool.list, (tools) => unknownAccesses(accesses, tools, taken, comingAndGoing))
   // Once all tools are there. What the command line says wrongly is refused by the command.
   yield* ctx.onActivate(Effect.gen(function*() {
     for (const { access, meant, message } of yield* unknown(Object.keys(settings))) {
@@ -243,8 +246,11 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
   })
   if (hidden.length > 0) {
     yield* ctx.tool.transform((draft) => {
-      for (const { name } of draft.list()) if (hidden.includes(name)) taken.add(name)
-      for (const name of hidden) draft.remove(name)
+      for (const { name } of draft.list()) {
+        if (!hidden.some((access) => coversAccess(access, name))) continue
+        taken.add(name)
+        draft.remove(name)
+      }
     })
   }
 })
