@@ -10,6 +10,7 @@ import type { Facet, ManifestEntry, PluginSource } from "@bezel/core/kernel"
 import * as Effect from "effect/Effect"
 import type { AccountsOptions } from "./accounts/contract.ts"
 import type { AgentsOptions } from "./agents/contract.ts"
+import type { CommandsOptions } from "./commands/contract.ts"
 import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
 import type { McpOptions } from "./mcp/contract.ts"
@@ -29,6 +30,7 @@ export interface BuiltinOptions {
   readonly agents?: AgentsOptions
   readonly mcp?: McpOptions
   readonly skills?: SkillsOptions
+  readonly commands?: CommandsOptions
 }
 
 type Feature =
@@ -43,6 +45,7 @@ type Feature =
   | "permissions"
   | "agents"
   | "skills"
+  | "commands"
   | "compaction"
   | "sessionDirectory"
   | "versions"
@@ -59,6 +62,7 @@ const order: ReadonlyArray<Feature> = [
   "permissions",
   "agents",
   "skills",
+  "commands",
   "subagent",
   "compaction",
   "sessionDirectory",

@@ -2,6 +2,7 @@
 export { tui as accounts } from "./accounts/tui.ts"
 export { tui as agents } from "./agents/tui.ts"
 export { tui as chat } from "./chat/tui.ts"
+export { tui as commands } from "./commands/tui.ts"
 export { tui as compaction } from "./compaction/tui.ts"
 export { tui as permissions } from "./permissions/tui.ts"
 export { tui as providers } from "./providers/tui.ts"

@@ -153,6 +153,10 @@ export interface EditorOptions {
   readonly onSubmit: (text: string) => Effect.Effect<void, unknown>
   /** Offers `/` commands; default true. */
   readonly slashCommands?: boolean
+  /** What a word that begins with `@` may become, best first; without the `@`. A failure offers nothing. */
+  readonly mentions?: (
+    word: string
+  ) => Effect.Effect<ReadonlyArray<{ readonly value: string; readonly description?: string }>, unknown>
 }
 
 export interface SelectOption<A> {

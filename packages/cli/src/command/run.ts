@@ -11,6 +11,7 @@ import { Exit, exitCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
+import { expandCalled } from "../run/called.ts"
 import { JsonLines } from "../run/json-lines.ts"
 import type { RunOutput, RunResult } from "../run/output.ts"
 import { Plain } from "../run/plain.ts"
@@ -85,7 +86,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
         if (!options.trust) {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         }
-        const end = yield* runTurn(place, request, output, stop)
+        const end = yield* runTurn(place, yield* expandCalled(place.commands, request, output), output, stop)
         return end.code
       }).pipe(
         Effect.scoped,

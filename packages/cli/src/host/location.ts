@@ -11,6 +11,7 @@ import { AppPaths, Settings, type Trust } from "@bezel/core/settings"
 import { ToolRegistry } from "@bezel/core/tool"
 import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
+import { PromptCommands } from "@bezel/plugins/commands/contract"
 import { PermissionGate } from "@bezel/plugins/permissions/contract"
 import { Models } from "@bezel/plugins/providers/contract"
 import { Skills } from "@bezel/plugins/skills/contract"
@@ -41,7 +42,8 @@ const sessionPluginsLayer = (options: LocationOptions) =>
               ...options.plugins,
               providers: { packageFolder, ...options.plugins.providers },
               agents: { ...options.plugins.agents, trusted },
-              skills: { ...options.plugins.skills, trusted }
+              skills: { ...options.plugins.skills, trusted },
+              commands: { ...options.plugins.commands, trusted }
             }),
             ...outsideSources("session", outside)
           ]
@@ -79,6 +81,7 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     agents: yield* Context.get(services, ServiceDirectory).useLocal(Agents),
     permissions: yield* Context.get(services, ServiceDirectory).useLocal(PermissionGate),
     skills: yield* Context.get(services, ServiceDirectory).useLocal(Skills),
+    commands: yield* Context.get(services, ServiceDirectory).useLocal(PromptCommands),
     plugins: Context.get(services, PluginKernel).plugins
   }
 })

@@ -91,7 +91,8 @@ export const findSkills = Effect.fn("skills.find")(function*(
     )
   ]
   const problems: Array<string> = []
-  const skills = new Map<string, Skill & { readonly real: string }>()
+  const skills = new Map<string, Skill>()
+  const reals = new Map<string, string>()
   for (const place of places) {
     for (const found of yield* skillsIn(place.folder, place.root)) {
       if (Result.isFailure(found)) {
@@ -101,16 +102,17 @@ export const findSkills = Effect.fn("skills.find")(function*(
       const skill = found.success
       const real = yield* realFile(skill.file, place.root)
       const before = skills.get(skill.name)
-      if (before?.real === real) continue
+      if (reals.get(skill.name) === real) continue
       if (before !== undefined) {
         problems.push(`There are two skills named ${skill.name}: ${skill.file} is used, ${before.file} is not.`)
       } else if (skills.size >= maxSkills) {
         problems.push(`There are more than ${maxSkills} skills; ${skill.file} is left out.`)
         continue
       }
-      skills.set(skill.name, { ...skill, source: place.source, real })
+      reals.set(skill.name, real)
+      skills.set(skill.name, { ...skill, source: place.source })
     }
   }
   const sorted = [...skills.values()].sort((left, right) => left.name < right.name ? -1 : 1)
-  return { skills: sorted.map(({ real: _, ...skill }): Skill => skill), problems } satisfies SkillsFound
+  return { skills: sorted, problems } satisfies SkillsFound
 })

@@ -1,5 +1,6 @@
 /**
- * The editor: pi-tui's multi-line editor behind a handle, with `/` commands completed and nothing harmful shown or pasted.
+ * The editor: pi-tui's multi-line editor behind a handle, with `/` commands and `@` mentions completed, and nothing harmful
+ * shown or pasted.
  */
 import {
   type AutocompleteItem,
@@ -36,24 +37,69 @@ const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\ud800-\ud
 // eslint-disable-next-line no-control-regex
 const hidden = /[\u0080-\u009f\u00ad\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/gu
 
-const slashCompletion = (commands: () => ReadonlyArray<SlashCommand>): AutocompleteProvider => ({
-  getSuggestions: (lines, cursorLine, cursorColumn): Promise<AutocompleteSuggestions | null> => {
+/** What a word that begins with `@` may become. */
+export interface MentionItem {
+  /** Without the `@`; one that ends with a slash can be gone into. */
+  readonly value: string
+  readonly description?: string
+}
+
+/** A word that begins with `@`, as far as it is typed; quotes hold a name with spaces together. */
+const mentionWord = /(?:^|[\s([{<`])(@(?:"([^"]*)|([^\s"]*)))$/u
+
+type Suggest = (typed: string, line: number) => Promise<AutocompleteSuggestions | null>
+
+const slashSuggestions = (commands: () => ReadonlyArray<SlashCommand>): Suggest => (typed, line) => {
+  if (line !== 0 || !/^\/\S*$/.test(typed)) return Promise.resolve(null)
+  const items: Array<AutocompleteItem> = commands()
+    .filter((command) => command.name.startsWith(typed.slice(1)))
+    .map((command) => ({
+      value: `/${command.name} `,
+      label: sanitizeLine(`/${command.name}${command.argument === null ? "" : ` ${command.argument}`}`),
+      description: sanitizeLine(command.description)
+    }))
+  return Promise.resolve(items.length === 0 ? null : { items, prefix: typed })
+}
+
+const mentionSuggestions =
+  (mentions: (word: string) => Promise<ReadonlyArray<MentionItem>>): Suggest => async (typed) => {
+    const match = mentionWord.exec(typed)
+    const prefix = match?.[1]
+    if (prefix === undefined) return null
+    const items = (await mentions(match?.[2] ?? match?.[3] ?? "")).map(({ description, value }): AutocompleteItem => {
+      const isFolder = value.endsWith("/")
+      const isOdd = /[\s"]/.test(value)
+      return {
+        value: isOdd ? `@"${value}${isFolder ? "" : '" '}` : `@${value}${isFolder ? "" : " "}`,
+        label: sanitizeLine(value),
+        ...(description === undefined ? {} : { description: sanitizeLine(description) })
+      }
+    })
+    return items.length === 0 ? null : { items, prefix }
+  }
+
+/** The first that has something to offer. `offered` is told the text that an open menu stands for. */
+const completion = (
+  suggests: ReadonlyArray<Suggest>,
+  offered: (prefix: string) => void
+): AutocompleteProvider => ({
+  getSuggestions: async (lines, cursorLine, cursorColumn) => {
     const typed = (lines[cursorLine] ?? "").slice(0, cursorColumn)
-    if (cursorLine !== 0 || !/^\/\S*$/.test(typed)) return Promise.resolve(null)
-    const items: Array<AutocompleteItem> = commands()
-      .filter((command) => command.name.startsWith(typed.slice(1)))
-      .map((command) => ({
-        value: command.name,
-        label: sanitizeLine(`/${command.name}${command.argument === null ? "" : ` ${command.argument}`}`),
-        description: sanitizeLine(command.description)
-      }))
-    return Promise.resolve(items.length === 0 ? null : { items, prefix: typed })
+    for (const suggest of suggests) {
+      const found = await suggest(typed, cursorLine)
+      if (found === null) continue
+      offered(found.prefix)
+      return found
+    }
+    return null
   },
   applyCompletion: (lines, cursorLine, cursorColumn, item, prefix) => {
     const line = lines[cursorLine] ?? ""
-    const before = `${line.slice(0, cursorColumn - prefix.length)}/${item.value} `
+    // A menu may be of what was typed before the newest keys.
+    if (!line.slice(0, cursorColumn).endsWith(prefix)) return { lines, cursorLine, cursorCol: cursorColumn }
+    const before = line.slice(0, cursorColumn - prefix.length) + item.value
     const next = [...lines]
-    next[cursorLine] = before + line.slice(cursorColumn)
+    next[cursorLine] = before + line.slice(cursorColumn).replace(/^ /, item.value.endsWith(" ") ? "" : " ")
     return { lines: next, cursorLine, cursorCol: before.length }
   },
   shouldTriggerFileCompletion: () => false
@@ -63,6 +109,7 @@ export const makeEditor = (options: {
   readonly tui: TUI
   readonly painter: () => Painter
   readonly slashCommands: (() => ReadonlyArray<SlashCommand>) | null
+  readonly mentions: ((word: string) => Promise<ReadonlyArray<MentionItem>>) | null
   readonly onSubmit: (text: string) => void
   readonly changed: () => void
 }): HostEditor => {
@@ -79,7 +126,26 @@ export const makeEditor = (options: {
       noMatch: as({ color: "muted" })
     }
   })
-  if (options.slashCommands !== null) editor.setAutocompleteProvider(slashCompletion(options.slashCommands))
+  let offered = ""
+  const provider = completion(
+    [
+      ...(options.slashCommands === null ? [] : [slashSuggestions(options.slashCommands)]),
+      ...(options.mentions === null ? [] : [mentionSuggestions(options.mentions)])
+    ],
+    (prefix) => {
+      offered = prefix
+    }
+  )
+  editor.setAutocompleteProvider(provider)
+  /** What is typed fast can leave a menu behind that is of less than is there; a key that takes from it is then for the text. */
+  const closeStaleMenu = () => {
+    if (!editor.isShowingAutocomplete()) return
+    const { col, line } = editor.getCursor()
+    const typed = (editor.getLines()[line] ?? "").slice(0, col)
+    if (!typed.endsWith(offered) || (offered.startsWith("/") && typed !== offered)) {
+      editor.setAutocompleteProvider(provider)
+    }
+  }
   editor.onSubmit = (text) => options.onSubmit(text)
   editor.onChange = () => changed()
   return {
@@ -97,6 +163,7 @@ export const makeEditor = (options: {
     // The rows hold pi-tui's own cursor marks, so they cannot pass the sanitizer as a whole.
     render: (width) => editor.render(Math.max(2, width)).map((row) => fit(row.replace(hidden, "\ufffd"), width)),
     key: (sequence) => {
+      if (sequence === "\r" || sequence === "\t") closeStaleMenu()
       editor.handleInput(sequence)
       changed()
     },

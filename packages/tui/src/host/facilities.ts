@@ -162,6 +162,18 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
         Effect.asVoid
       )
 
+    /** For callers that wait for a promise: what a facet's effect gives, nothing if it fails or ends with its facet. */
+    const promised = <A>(scope: Scope.Scope, effect: Effect.Effect<ReadonlyArray<A>, unknown>) =>
+      new Promise<ReadonlyArray<A>>((resolve) => {
+        fork(
+          effect.pipe(
+            Effect.onExit((exit) => Effect.sync(() => resolve(Exit.isSuccess(exit) ? exit.value : []))),
+            Effect.ignoreCause,
+            Effect.forkIn(scope)
+          )
+        )
+      })
+
     const runCommand = (id: string, argument: string): Effect.Effect<boolean> =>
       Effect.suspend(() => {
         const command = registries.find("command", id)
@@ -310,6 +322,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
 
     const makeFacetEditor = (scope: Scope.Scope, given: EditorOptions): Effect.Effect<EditorHandle> =>
       Effect.sync(() => {
+        const { mentions } = given
         const editor: HostEditor = makeEditor({
           tui: stage.tui,
           painter: () => painter,
@@ -319,6 +332,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
               description: value.description,
               argument: value.argument ?? null
             })),
+          mentions: mentions === undefined ? null : (word) => promised(scope, Effect.suspend(() => mentions(word))),
           onSubmit: (submitted) => {
             if (submitted === "") return
             if (given.slashCommands !== false && runSlash(submitted, editor)) return

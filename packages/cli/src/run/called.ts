@@ -1,0 +1,31 @@
+/** `bezel run "/name …"`: a prompt that calls a command is what the command makes of it. */
+import { parseCall, type PromptCommandsShape } from "@bezel/plugins/commands"
+import * as Effect from "effect/Effect"
+import { Exit, exitCode } from "../exit.ts"
+import type { RunOutput } from "./output.ts"
+import type { RunRequest } from "./turn.ts"
+
+/** The command line's own agent and model stand above those of the command. A prompt that calls none stays as it is. */
+export const expandCalled = Effect.fn("expandCalled")(function*(
+  commands: PromptCommandsShape,
+  request: RunRequest,
+  output: Pick<RunOutput, "notice">
+): Effect.fn.Return<RunRequest, Exit> {
+  const called = parseCall(request.prompt.text)
+  if (called === null) return request
+  const { commands: known } = yield* commands.found
+  if (!known.some(({ name }) => name === called.name)) {
+    output.notice(`there is no command /${called.name} here, so the prompt is sent as it is`)
+    return request
+  }
+  const { agent, model, text } = yield* Effect.mapError(
+    commands.expand(called.name, called.arguments),
+    ({ message }) => new Exit(exitCode.usage, message)
+  )
+  return {
+    ...request,
+    prompt: { ...request.prompt, text },
+    agent: request.agent ?? agent,
+    model: request.model ?? model
+  }
+})

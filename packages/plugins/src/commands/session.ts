@@ -1,0 +1,102 @@
+/**
+ * The session facet of commands: finds them, and sends one to a conversation with its arguments put in.
+ *
+ * A command that names an agent or a model has the conversation go on with that, as if the person had chosen it first.
+ */
+import type { SessionContext } from "@bezel/core/host"
+import { parseModelRef } from "@bezel/core/model"
+import { AppPaths, projectFolders } from "@bezel/core/settings"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Agents } from "../agents/contract.ts"
+import {
+  type CommandCall,
+  CommandError,
+  type CommandInfo,
+  type CommandsFound,
+  CommandsOptions,
+  type ExpandedCommand,
+  PromptCommandList,
+  PromptCommands,
+  type PromptCommandsShape
+} from "./contract.ts"
+import { expandTemplate } from "./expand.ts"
+import { findCommands, type PromptCommand } from "./find.ts"
+
+type Context = Pick<SessionContext, "options" | "location" | "session" | "provide" | "find">
+
+const infoOf = ({ agent, argument, description, file, model, name, source }: PromptCommand): CommandInfo => ({
+  name,
+  description,
+  argument,
+  agent,
+  model,
+  file,
+  source
+})
+
+const makeCommands = (
+  ctx: Pick<Context, "session" | "find">,
+  commands: ReadonlyMap<string, PromptCommand>,
+  found: CommandsFound
+): PromptCommandsShape => {
+  const expand = Effect.fn("commands.expand")(function*(name: string, args: string) {
+    const command = commands.get(name)
+    if (command === undefined) {
+      const names = [...commands.keys()].join(", ")
+      return yield* new CommandError({
+        code: "unknown_command",
+        message: `There is no command /${name.slice(0, 80)} here${names === "" ? "" : `; there are ${names}`}.`
+      })
+    }
+    const invalid = ({ message }: { readonly message: string }) =>
+      new CommandError({ code: "invalid_command", message: `The command /${name} (${command.file}): ${message}` })
+    const agents = yield* ctx.find(Agents)
+    if (command.agent !== null && agents !== null) {
+      yield* Effect.mapError(agents.get(command.agent), invalid)
+    }
+    const model = command.model === null ? null : parseModelRef(command.model)
+    if (model !== null && "error" in model) return yield* invalid({ message: model.error })
+    return {
+      text: expandTemplate(command.template, args.trim()),
+      agent: command.agent,
+      model
+    } satisfies ExpandedCommand
+  })
+
+  const run = Effect.fn("commands.run")(function*(call: CommandCall) {
+    const { agent, model, text } = yield* expand(call.name, call.arguments)
+    const { requestID, sessionID, whenBusy } = call
+    const sent = Effect.gen(function*() {
+      if (agent !== null || model !== null) {
+        yield* ctx.session.configure(sessionID, {
+          ...(agent === null ? {} : { agent }),
+          ...(model === null ? {} : { model })
+        })
+      }
+      return yield* ctx.session.prompt({
+        sessionID,
+        prompt: { text },
+        ...(whenBusy === undefined ? {} : { whenBusy }),
+        ...(requestID === undefined ? {} : { requestID })
+      })
+    })
+    return yield* Effect.mapError(sent, ({ message }) => new CommandError({ code: "refused", message }))
+  })
+
+  return { found: Effect.succeed(found), expand, run }
+}
+
+/** The facet for session hosts. */
+export const session = Effect.fn("commands/session")(function*(ctx: Context) {
+  const options = yield* Schema.decodeUnknownEffect(CommandsOptions, { onExcessProperty: "error" })(ctx.options ?? {})
+  const configDirectory = options.configDirectory ??
+    (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.config)), AppPaths.layer))
+  const folders = options.trusted === true ? yield* projectFolders(ctx.location.directory) : []
+  const { commands, problems } = yield* findCommands(configDirectory, folders)
+  yield* Effect.forEach(problems, (problem) => Effect.logWarning(problem), { discard: true })
+  const sorted = [...commands.values()].sort((left, right) => left.name < right.name ? -1 : 1)
+  const shape = makeCommands(ctx, commands, { commands: sorted.map(infoOf), problems })
+  yield* ctx.provide(PromptCommands, shape)
+  yield* ctx.provide(PromptCommandList, { list: () => shape.found, run: shape.run })
+})
