@@ -221,22 +221,11 @@ export const commands: ReadonlyArray<Command> = [
     summary: "makes, lists and revokes tokens by which others may call the server of this user",
     arguments: ["create|list|revoke", "[NAME]"],
     options: {
-      scope: choice(["read", "prompt", "admin"], "prompt", "what a new one allows: to see, to give work, or everything"),
-      json
-    },
-    examples: [
-      "bezel auth token create phone --scope read",
-      "bezel auth token list",
-      "bezel auth token revoke phone"
-    ],
-    load: async () => (await import("./agent.ts")).authToken
-  }),
-  command({
-    name: "auth token",
-    summary: "makes, lists and revokes tokens by which others may call the server of this user",
-    arguments: ["create|list|revoke", "[NAME]"],
-    options: {
-      scope: choice(["read", "prompt", "admin"], "prompt", "what a new one allows: to see, to give work, or everything"),
+      scope: choice(
+        ["read", "prompt", "admin"],
+        "prompt",
+        "what a new one allows: to see, to give work, or everything"
+      ),
       json
     },
     examples: [
