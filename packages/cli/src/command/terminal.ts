@@ -247,13 +247,14 @@ const show = (
       : yield* outsidePlugins(directory, settings, yield* isTrusted(directory, global.trust))
     if (options.agent !== null) yield* checkAgent(host, options.agent)
     const session = yield* openSession(host, options)
-    const connection = yield* host.connect(session)
+    const plugins = [...builtinTerminalPlugins(version), ...(outside === null ? [] : outsideSources("tui", outside))]
+    const connection = yield* host.connect(session, plugins.map(({ entry }) => entry))
     const presentation = yield* makePresentation({ connection, location: session.location })
     const bound = Object.entries(settings.get(KeybindingsSetting))
     onAttached()
     const end = yield* runTerminal({
       presentation,
-      plugins: [...builtinTerminalPlugins(version), ...(outside === null ? [] : outsideSources("tui", outside))],
+      plugins,
       theme: settings.get(ThemeSetting),
       warnings: [...settings.warnings, ...warnings],
       keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))

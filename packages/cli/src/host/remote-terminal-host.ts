@@ -71,13 +71,14 @@ export const remoteTerminalHost = (server: RemoteServer, directory: string | nul
           onSuccess: ({ items }) => items.length === 0,
           onFailure: failed
         }),
-      connect: ({ id }) => {
+      connect: ({ id }, manifest) => {
         const door = new URL("rpc", base.href.replace(/\/*$/, "/"))
         door.protocol = base.protocol === "https:" ? "wss:" : "ws:"
         door.searchParams.set("session", id)
         return connectTo(connectWebSocket(door.href, { headers: { authorization } }), {
           label: "terminal",
-          sessionID: id
+          sessionID: id,
+          manifest
         })
       }
     }

@@ -3,7 +3,7 @@
  */
 import type { LocationRef } from "@bezel/core/location"
 import type { ModelRef } from "@bezel/core/model"
-import type { ConnectionShape } from "@bezel/core/rpc"
+import type { ConnectionShape, PluginVersion } from "@bezel/core/rpc"
 import { AgentList } from "@bezel/plugins/agents/contract"
 import type { PlacedHost } from "@bezel/server"
 import * as Effect from "effect/Effect"
@@ -31,8 +31,11 @@ export interface TerminalHost {
   readonly agents: Effect.Effect<ReadonlyArray<string>, Error>
   /** Whether nothing was said in it. */
   readonly isEmpty: (sessionID: string) => Effect.Effect<boolean, Error>
-  /** A client of the session's host, attached to it. */
-  readonly connect: (session: ShownSession) => Effect.Effect<ConnectionShape, Error, Scope.Scope>
+  /** A client of the session's host, attached to it. `manifest` are the terminal's plugins. */
+  readonly connect: (
+    session: ShownSession,
+    manifest: ReadonlyArray<PluginVersion>
+  ) => Effect.Effect<ConnectionShape, Error, Scope.Scope>
 }
 
 /** What was chosen, as a patch of a conversation's settings; `null` where nothing was. */
@@ -60,5 +63,5 @@ export const placedTerminalHost = ({ connect, location, session }: PlacedHost): 
   })),
   isEmpty: (sessionID) =>
     Effect.map(session.messages(sessionID, { limit: 1 }), ({ messages }) => messages.length === 0),
-  connect: ({ id }) => connect({ label: "terminal", sessionID: id })
+  connect: ({ id }, manifest) => connect({ label: "terminal", sessionID: id, manifest })
 })

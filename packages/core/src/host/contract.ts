@@ -2,6 +2,8 @@
  * What may be imported on every side of a connection: contexts as types, `Plugin.define`, and the tokens of services that
  * hosts provide themselves. Nothing of a running host is reachable from here.
  */
+export { mismatchText } from "../rpc/index.ts"
+export type { Mismatch } from "../rpc/index.ts"
 export * from "./context.ts"
 export { ConversationViewSchema, FilePartSchema, ViewEventSchema } from "./conversation-view.ts"
 export { Conversation, conversationKey } from "./conversation.ts"

@@ -5,7 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import { PluginStatus, ReloadFailed } from "../kernel/status.ts"
-import type { PluginVersion } from "../rpc/index.ts"
+import { Mismatch, type PluginVersion } from "../rpc/index.ts"
 import { RemoteService } from "../service/index.ts"
 import { SettingsError } from "../settings/error.ts"
 
@@ -19,6 +19,10 @@ export const versionsOf = (plugins: ReadonlyArray<PluginStatus>): ReadonlyArray<
 const Reloaded = Schema.Struct({ plugins: Schema.Array(Schema.String) })
 
 export class Plugins extends RemoteService.make("bezel.plugins")({
+  state: {
+    /** What this host (`here`) and its coordinator (`there`) have in different versions. */
+    upstream: Schema.Array(Mismatch)
+  },
   methods: {
     /** All plugins of the host in manifest order, and the state of each. */
     list: { success: Schema.Array(PluginStatus) },

@@ -10,17 +10,19 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import type { KernelOptions, KernelShape, PluginSource, ReloadFailed } from "../kernel/index.ts"
 import { Kernel } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import { Location } from "../location/index.ts"
 import { ProviderRegistry } from "../model/index.ts"
-import { Endpoint } from "../rpc/index.ts"
+import { Endpoint, Mismatch } from "../rpc/index.ts"
 import type { EndpointOptions, PluginVersion } from "../rpc/index.ts"
 import type { ClientIdentity } from "../service/index.ts"
-import { InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
+import { InteractionBroker, MutableRemoteState, ServiceDirectory, ServiceError } from "../service/index.ts"
 import type { OpenError } from "../session/index.ts"
 import { declareSession, makeSessionApi, ProcessHost, SessionRuntime, SessionStore } from "../session/index.ts"
 import type { SettingsError, SettingsReader } from "../settings/index.ts"
@@ -234,7 +236,12 @@ export const endpointLayer = Layer.effect(
     const host = yield* SessionHost
     const { directory, providers, tools } = host
     const told = Effect.map((ids: ReadonlyArray<string>) => ({ plugins: ids }))
+    const mismatches = yield* MutableRemoteState.make(Schema.Array(Mismatch), [])
+    yield* Effect.forkScoped(
+      Stream.runForEach(host.upstream.state.changes, ({ mismatches: found = [] }) => mismatches.set(found))
+    )
     yield* Effect.orDie(directory.provide(Plugins, {
+      upstream: mismatches,
       list: () => plugins,
       reload: (options) => told(reload(options)),
       reloadSettings: () => told(reloadSettings)

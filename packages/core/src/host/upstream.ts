@@ -62,7 +62,10 @@ export const makeUpstream = (
       )
       return connection
     })
-    return { connection: yield* Effect.cached(Effect.uninterruptible(Scope.provide(open, scope))), state }
+    // For the host, not for the facet that asks first: nothing of that one's fiber lives on in it.
+    const base = yield* Effect.context<never>()
+    const opened = open.pipe(Scope.provide(scope), Effect.setContext(base), Effect.uninterruptible)
+    return { connection: yield* Effect.cached(opened), state }
   })
 
 const none = new ServiceError({

@@ -26,7 +26,7 @@ import type { HostFailed, KernelOptions, ManifestEntry, PluginStatus } from "../
 import { Kernel } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { Model } from "../model/index.ts"
-import { Connection, type ConnectionShape, Endpoint, loopback } from "../rpc/index.ts"
+import { Connection, type ConnectionShape, Endpoint, loopback, type PluginVersion } from "../rpc/index.ts"
 import type { SessionApi, SessionStore } from "../session/index.ts"
 import { Settings, type SettingsReader } from "../settings/index.ts"
 import type { SessionStorage } from "../storage/index.ts"
@@ -56,8 +56,11 @@ export interface TestSessionHost {
   readonly plugins: Effect.Effect<ReadonlyArray<PluginStatus>>
   /** Every service of the location. */
   readonly services: Context.Context<LocationServices>
-  /** A new client over loopback, connected; with a session it is attached to it. */
-  readonly connect: (sessionID?: string) => Effect.Effect<ConnectionShape, never, Scope.Scope>
+  /** A new client over loopback, connected; with a session it is attached to it. `manifest` are the plugins of its side. */
+  readonly connect: (
+    sessionID?: string,
+    manifest?: ReadonlyArray<PluginVersion>
+  ) => Effect.Effect<ConnectionShape, never, Scope.Scope>
   /** Prompts a session and waits for the answer's text. */
   readonly ask: (sessionID: string, text: string) => Effect.Effect<string>
 }
@@ -120,9 +123,14 @@ export const testSessionHost = (
     )
     const services = yield* Context.get(globals, LocationMap).get(directory)
     const host = Context.get(services, SessionHost)
-    const connect: TestSessionHost["connect"] = (sessionID) =>
+    const connect: TestSessionHost["connect"] = (sessionID, manifest = []) =>
       Effect.gen(function*() {
-        const connection = yield* Connection.make({ connect: loopback(Context.get(services, Endpoint)), label: "test" })
+        const connection = yield* Connection.make({
+          connect: loopback(Context.get(services, Endpoint)),
+          label: "test",
+          peer: "the session host",
+          manifest: Effect.succeed(manifest)
+        })
         yield* connected(connection)
         if (sessionID !== undefined) yield* Effect.orDie(connection.select(sessionID))
         return connection
