@@ -1,5 +1,5 @@
 /** A client of a session host: connected, and attached to a session if one is named. */
-import { Connection, type ConnectionShape, type PluginVersion, type Transport } from "@bezel/core/rpc"
+import { Connection, type ConnectionOptions, type ConnectionShape, type PluginVersion } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,12 +19,13 @@ export interface ConnectOptions {
 
 /** Lives as long as the scope, and reconnects by itself. */
 export const connectTo = (
-  connect: Effect.Effect<Transport, ServiceError, Scope.Scope>,
+  connect: ConnectionOptions["connect"],
   options: ConnectOptions
 ): Effect.Effect<ConnectionShape, ServiceError, Scope.Scope> =>
   Effect.gen(function*() {
     const connection = yield* Connection.make({
       connect,
+      ...(options.sessionID === undefined ? {} : { firstSession: options.sessionID }),
       label: options.label,
       peer: "the session host",
       manifest: Effect.succeed(options.manifest ?? [])

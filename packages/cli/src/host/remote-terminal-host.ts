@@ -74,12 +74,12 @@ export const remoteTerminalHost = (server: RemoteServer, directory: string | nul
       connect: ({ id }, manifest) => {
         const door = new URL("rpc", base.href.replace(/\/*$/, "/"))
         door.protocol = base.protocol === "https:" ? "wss:" : "ws:"
-        door.searchParams.set("session", id)
-        return connectTo(connectWebSocket(door.href, { headers: { authorization } }), {
-          label: "terminal",
-          sessionID: id,
-          manifest
-        })
+        // Each session over a connection of its own: it may have a host of its own.
+        const connect = (sessionID: string | null) => {
+          door.searchParams.set("session", sessionID ?? id)
+          return connectWebSocket(door.href, { headers: { authorization } })
+        }
+        return connectTo(connect, { label: "terminal", sessionID: id, manifest })
       }
     }
     return { host, remove: (id: string) => Effect.mapError(client.session.remove({ params: { id } }), failed) }

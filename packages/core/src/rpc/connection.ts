@@ -15,6 +15,7 @@ import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
 import { MutableRemoteState, ServiceErrorCode } from "../service/index.ts"
 import type { Facade, Interaction, RemoteService, RemoteState, ServiceError } from "../service/index.ts"
@@ -31,7 +32,7 @@ import { Mismatch, mismatchText, pluginMismatches } from "./mismatch.ts"
 import { disconnected } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { Catalogue, decoding, Hello, protocolVersion } from "./wire.ts"
-import type { Item, PluginVersion } from "./wire.ts"
+import type { Control, Item, PluginVersion } from "./wire.ts"
 
 const ConnectionStatus = Schema.Struct({
   status: Schema.Literals(["connecting", "connected", "disconnected"]),
@@ -43,8 +44,15 @@ const ConnectionStatus = Schema.Struct({
 export type ConnectionStatus = typeof ConnectionStatus.Type
 
 export interface ConnectionOptions {
-  /** Opens a transport; it is closed when its scope ends. Called again after each loss. */
-  readonly connect: Effect.Effect<Transport, ServiceError, Scope.Scope>
+  /**
+   * Opens a transport; it is closed when its scope ends. Called again after each loss. As a function it is told the session
+   * that is shown, and then each session is reached over a transport of its own, as where each has its own host.
+   */
+  readonly connect:
+    | Effect.Effect<Transport, ServiceError, Scope.Scope>
+    | ((sessionID: string | null) => Effect.Effect<Transport, ServiceError, Scope.Scope>)
+  /** With a `connect` that takes a session: where it leads before one is shown. */
+  readonly firstSession?: string
   /** What this client is, for people. */
   readonly label: string
   /** The plugins of this side, which are compared with the host's. */
@@ -151,6 +159,10 @@ class ClientConnection implements ConnectionShape {
   private readonly selecting = Semaphore.makeUnsafe(1)
   private link: Link | null = null
   private pending: string | null = null
+  /** The session that the way of this link was asked for. */
+  private routed: string | null = null
+  /** That of the next link, if it is another session that ends this one. */
+  private next: string | null = null
   private epoch: string | null = null
   private contracts: { readonly [service: string]: number } = {}
   private mismatches: ReadonlyArray<Mismatch> = []
@@ -285,6 +297,10 @@ class ClientConnection implements ConnectionShape {
     this.inTurn(() => {
       const link = this.link
       if (link === null) return Effect.fail(disconnected())
+      const { connect } = this.options
+      if (typeof connect === "function" && sessionID !== null && sessionID !== this.routed) {
+        return this.reroute(link, sessionID, connect(sessionID))
+      }
       this.pending = sessionID
       return Effect.andThen(link.control({ type: "select", session: sessionID }), this.show(sessionID)).pipe(
         Effect.ensuring(Effect.sync(() => {
@@ -292,6 +308,34 @@ class ClientConnection implements ConnectionShape {
         }))
       )
     })
+
+  /** Goes over to another transport, once a first one to there has shown that the session can be had. */
+  private reroute(
+    link: Link,
+    sessionID: string,
+    connect: Effect.Effect<Transport, ServiceError, Scope.Scope>
+  ): Effect.Effect<void, ServiceError> {
+    const tried = Effect.scoped(Effect.gen({ self: this }, function*() {
+      const trial = yield* makeLink(yield* connect)
+      const select: Control = { type: "select", session: sessionID }
+      yield* Effect.mapError(
+        Effect.andThen(
+          trial.control({ type: "hello", label: this.options.label, protocol: protocolVersion }),
+          trial.control(select)
+        ),
+        (error) => trial.farewell() ?? error
+      )
+    }))
+    return tried.pipe(
+      Effect.andThen(Effect.suspend(() => {
+        this.next = sessionID
+        return link.close
+      })),
+      Effect.andThen(Stream.runHead(Stream.filter(this.session.changes, (shown) => shown === sessionID))),
+      Effect.andThen(this.host.connected),
+      Effect.andThen(Effect.suspend(() => this.session.value === sessionID ? Effect.void : Effect.fail(disconnected())))
+    )
+  }
 
   readonly catalogue: ConnectionShape["catalogue"] = Effect.suspend(() =>
     this.link === null ? Effect.fail(disconnected()) : this.link.control({ type: "catalogue" })
@@ -335,9 +379,13 @@ class ClientConnection implements ConnectionShape {
     const longest = Duration.toMillis(this.options.retry?.longest ?? 5_000)
     let delay = first
     const attempt = Effect.gen({ self: this }, function*() {
-      yield* this.state.set({ status: "connecting" })
+      const { connect } = this.options
+      if (this.next === null) yield* this.state.set({ status: "connecting" })
+      else yield* this.show(this.next)
+      this.next = null
       this.reason = null
-      const transport = yield* this.options.connect
+      this.routed = this.session.value ?? this.options.firstSession ?? null
+      const transport = yield* typeof connect === "function" ? connect(this.routed) : connect
       const { client, host } = this.options.serve === undefined ? { client: transport, host: null } : duplex(transport)
       const link = yield* makeLink(client)
       if (host !== null && this.options.serve !== undefined) yield* Effect.forkScoped(this.options.serve.serve(host))
@@ -359,9 +407,10 @@ class ClientConnection implements ConnectionShape {
       Effect.ensuring(Effect.suspend(() => {
         this.link = null
         this.linked.closeUnsafe()
-        return this.announce("disconnected")
+        return this.next === null ? this.announce("disconnected") : Effect.void
       })),
       Effect.andThen(Effect.suspend(() => {
+        if (this.next !== null) return Effect.void
         const wait = delay
         delay = Math.min(delay * 2, longest)
         return Effect.sleep(wait)
