@@ -76,8 +76,8 @@ const warn = (message: string): void => {
   process.stderr.write(`bezel: ${oneLine(message, 500)}\n`)
 }
 
-export const toolList = listing(({ tools }) =>
-  Effect.map(tools.list, (all) =>
+export const toolList = listing(({ mcp, tools }) =>
+  Effect.map(Effect.andThen(mcp.settled, tools.list), (all) =>
     all.map((item) => ({
       json: item,
       cells: [item.name, item.plugin, oneLine(item.description, 100)]

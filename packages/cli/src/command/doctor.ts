@@ -6,6 +6,7 @@
  */
 import { AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { type LeaseState, leaseState, sessionsFolder, sessionsIn } from "@bezel/core/storage"
+import type { McpConnectionsShape } from "@bezel/plugins/mcp/contract"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
@@ -55,6 +56,17 @@ const lockFinding = (id: string, { holder, state }: LeaseState): Finding => {
       `session ${id} was left behind by ${who}, which is gone; nothing is locked: bezel run --session ${id} goes on with it`
     )
 }
+
+const serverFindings = ({ list, settled }: McpConnectionsShape) =>
+  Effect.map(Effect.andThen(settled, list), (servers) =>
+    servers.flatMap(({ error, name, problems, status, title, tools }) => [
+      status === "ready"
+        ? ok("mcp", `${name} is connected${title === null ? "" : ` (${title})`}; ${tools.length} tools`)
+        : status === "disabled"
+        ? ok("mcp", `${name} is disabled`)
+        : fault("mcp", `${name} is not connected: ${error ?? "it did not say why"}`),
+      ...problems.map((problem) => warning("mcp", `${name}: ${problem}`))
+    ]))
 
 export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
   const global = { environment, trust: options.trust }
@@ -111,6 +123,7 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
           warning("plugins", message)
         ),
         ...broken.map((plugin) => fault("plugins", `${plugin.id} failed: ${plugin.error ?? "without saying why"}`)),
+        ...(yield* serverFindings(place.mcp)),
         ok("models", `${ready.length} of ${models.length} can be used (bezel model list)`),
         chosen
       ]

@@ -1,6 +1,7 @@
 /** `bezel run`: one prompt without a screen. Arguments in, the streams and the exit code out; the work is in `run/`. */
 import { type ModelRef, parseModelRef } from "@bezel/core/model"
 import { type SettingsReader, Trust } from "@bezel/core/settings"
+import type { McpConnectionsShape } from "@bezel/plugins/mcp/contract"
 import { parseRule, type PermissionGateShape } from "@bezel/plugins/permissions"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -83,6 +84,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
         starting = false
         yield* checkRules(place.permissions, options, output)
         for (const notice of settingsNotices(place.settings)) output.notice(notice)
+        for (const warning of yield* serverWarnings(place.mcp)) output.warning(warning)
         if (!options.trust) {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         }
@@ -157,6 +159,13 @@ function outputOf(json: boolean, environment: Environment): RunOutput {
     columns: process.stderr.columns ?? 100
   })
 }
+
+/** Nobody can look at servers during a run, so it begins once they are there or have failed, and says which have. */
+const serverWarnings = ({ list, settled }: McpConnectionsShape) =>
+  Effect.map(Effect.andThen(settled, list), (servers) =>
+    servers.filter(({ status }) => status !== "ready" && status !== "disabled").map(({ error, name }) =>
+      `the MCP server ${name} is not connected, so its tools are not offered: ${error ?? "it did not say why"}`
+    ))
 
 /** The same of folders in `.bezel` whose files do nothing until they are trusted. */
 const folderNotices = (directory: string) =>

@@ -12,6 +12,7 @@ import { ToolRegistry } from "@bezel/core/tool"
 import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
 import { PromptCommands } from "@bezel/plugins/commands/contract"
+import { McpConnections } from "@bezel/plugins/mcp/contract"
 import { PermissionGate } from "@bezel/plugins/permissions/contract"
 import { Models } from "@bezel/plugins/providers/contract"
 import { Skills } from "@bezel/plugins/skills/contract"
@@ -80,6 +81,7 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     tools: Context.get(services, ToolRegistry),
     agents: yield* Context.get(services, ServiceDirectory).useLocal(Agents),
     permissions: yield* Context.get(services, ServiceDirectory).useLocal(PermissionGate),
+    mcp: yield* Context.get(services, ServiceDirectory).useLocal(McpConnections),
     skills: yield* Context.get(services, ServiceDirectory).useLocal(Skills),
     commands: yield* Context.get(services, ServiceDirectory).useLocal(PromptCommands),
     plugins: Context.get(services, PluginKernel).plugins

@@ -113,7 +113,7 @@ export class McpServers extends RemoteService.make("bezel.mcp")({
 
 export interface McpConnectionsShape {
   readonly list: Effect.Effect<ReadonlyArray<McpServerState>>
-  /** Completes when no server is starting any more. */
+  /** Completes when each server has been tried once, and what those that are there offer is offered. */
   readonly settled: Effect.Effect<void>
 }
 

@@ -10,6 +10,7 @@
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -44,6 +45,8 @@ export interface Server {
   readonly use: <A>(
     what: (connection: Connection) => Effect.Effect<A, McpFailure>
   ) => Effect.Effect<A, McpFailure>
+  /** Completes when the first try has had its end, whatever that was. */
+  readonly tried: Effect.Effect<void>
   readonly reconnect: Effect.Effect<void>
   readonly enable: (enabled: boolean) => Effect.Effect<void>
 }
@@ -86,6 +89,7 @@ export const makeServer = (
     const wishes = yield* Queue.sliding<void>(1)
     const known = () => SubscriptionRef.getUnsafe(ref)
     const set = (change: Partial<Known>) => SubscriptionRef.update(ref, (now): Known => ({ ...now, ...change }))
+    const tried = yield* Latch.make(!enabled)
     let everReady = false
     let failures = 0
 
@@ -106,6 +110,7 @@ export const makeServer = (
         retryAt: null,
         problems
       })
+      yield* tried.open
     })
 
     const follow = (connection: Connection) =>
@@ -146,6 +151,7 @@ export const makeServer = (
       )
       yield* set({ connection: null })
       if (ended === null) return
+      yield* Effect.andThen(set({ error: ended }), tried.open)
       failures++
       options.log(`not connected: ${ended}`)
       if (failures >= (everReady ? maxFailures : maxFirstFailures)) {
@@ -164,7 +170,7 @@ export const makeServer = (
           continue
         }
         failures = 0
-        yield* set({ ...nothing })
+        yield* Effect.andThen(set({ ...nothing }), tried.open)
         yield* Queue.take(wishes)
       }
     }))
@@ -202,6 +208,7 @@ export const makeServer = (
               : `it is not connected (${error ?? "no reason is known"})`
           })
         }),
+      tried: tried.await,
       reconnect: Effect.suspend(() => {
         failures = 0
         return wish

@@ -1,13 +1,14 @@
 /**
  * The session facet of MCP: connects the servers of the settings once the location is up, and offers what they have.
  *
- * Nobody waits for a server to boot: a request waits a few seconds for those that are starting and is made without them
- * otherwise. Without a configured server nothing of the protocol is loaded.
+ * Nobody waits for a server to boot: the first request waits a few seconds for those that are starting and is made without
+ * them otherwise. Without a configured server nothing of the protocol is loaded.
  */
 import type { SessionContext } from "@bezel/core/host"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import { promptResult } from "./content.ts"
 import {
@@ -40,7 +41,7 @@ type Context = Pick<
   | "tool"
 >
 
-/** How long a request waits for servers that are starting. Shorter than the limit of hooks. */
+/** How long the first request waits for servers that are starting. Shorter than the limit of hooks. */
 const requestPatience = "8 seconds"
 /** Log lines that may wait to be written; what comes faster is left out. */
 const logLines = 200
@@ -69,12 +70,33 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
   const states = yield* ctx.state(McpServers.contract.state.servers, [])
   let servers: ReadonlyArray<Server> = []
 
+  const makeTools = makeOffer()
+  const forResources = resourceTools(() => servers)
+  let offered: ReadonlyArray<Offered> = []
+  const alone = yield* Semaphore.make(1)
+
+  /** Brings tools and states in line with what the servers offer now. */
+  const refresh = alone.withPermits(1)(Effect.gen(function*() {
+    const { offered: tools, problems } = makeTools(servers)
+    const next = [...servers.some((server) => server.known().hasResources) ? forResources : [], ...tools]
+    const isSame = next.length === offered.length && next.every(({ tool }, index) => tool === offered[index]?.tool)
+    if (!isSame) {
+      offered = next
+      yield* ctx.tool.reload
+    }
+    const owners = new Map((yield* ctx.tool.list).map(({ name, plugin }) => [name, plugin]))
+    const ours = ({ name }: Offered) => owners.get(name) === ctx.plugin
+    yield* states.set(servers.map((server) => {
+      const all = tools.filter((one) => one.server === server.name)
+      const hidden = all.filter((one) => owners.has(one.name) && !ours(one)).map(({ name }) =>
+        `The tool ${name} is left out: the plugin ${owners.get(name)} has one of that name.`
+      )
+      return stateOf(server, all.filter(ours).map(({ name }) => name), [...problems.get(server.name) ?? [], ...hidden])
+    }))
+  }))
+
   const settled = Effect.suspend(() =>
-    Effect.forEach(
-      servers,
-      (server) => Stream.runHead(Stream.filter(server.changes, ({ status }) => status !== "starting")),
-      { concurrency: "unbounded", discard: true }
-    )
+    servers.length === 0 ? Effect.void : Effect.andThen(Effect.forEach(servers, ({ tried }) => tried), refresh)
   )
   const find = (name: string) =>
     Effect.suspend(() => {
@@ -98,39 +120,22 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
         return made ?? (yield* new McpError({ message: `The MCP server ${name}: its answer is no prompt.` }))
       })
   })
-  yield* ctx.provide(McpConnections, { list: Effect.sync(() => states.value), settled: Effect.asVoid(settled) })
+  yield* ctx.provide(McpConnections, { list: Effect.sync(() => states.value), settled })
   if (configured.length === 0) return
 
-  const makeTools = makeOffer()
-  const forResources = resourceTools(() => servers)
-  let offered: ReadonlyArray<Offered> = []
   yield* ctx.tool.transform((draft) => {
     const taken = new Set(draft.list().map(({ name }) => name))
     for (const { name, tool } of offered) if (!taken.has(name)) draft.set(name, tool)
   })
 
-  /** Brings tools and states in line with what the servers offer now. */
-  const refresh = Effect.gen(function*() {
-    const { offered: tools, problems } = makeTools(servers)
-    const next = [...servers.some((server) => server.known().hasResources) ? forResources : [], ...tools]
-    const isSame = next.length === offered.length && next.every(({ tool }, index) => tool === offered[index]?.tool)
-    if (!isSame) {
-      offered = next
-      yield* ctx.tool.reload
-    }
-    const owners = new Map((yield* ctx.tool.list).map(({ name, plugin }) => [name, plugin]))
-    const ours = ({ name }: Offered) => owners.get(name) === ctx.plugin
-    yield* states.set(servers.map((server) => {
-      const all = tools.filter((one) => one.server === server.name)
-      const hidden = all.filter((one) => owners.has(one.name) && !ours(one)).map(({ name }) =>
-        `The tool ${name} is left out: the plugin ${owners.get(name)} has one of that name.`
-      )
-      return stateOf(server, all.filter(ours).map(({ name }) => name), [...problems.get(server.name) ?? [], ...hidden])
-    }))
-  })
-
   const namespace = yield* ctx.namespace("mcp", {})
-  const patience = Effect.asVoid(Effect.timeoutOption(settled, requestPatience))
+  let waited = false
+  const patience = Effect.suspend(() => {
+    if (waited) return Effect.void
+    return Effect.map(Effect.timeoutOption(settled, requestPatience), () => {
+      waited = true
+    })
+  })
   yield* ctx.hooks(namespace, "generation", { beforePrepare: () => patience })
   // What a crash has left of a turn goes on with the tools that it was offered.
   yield* ctx.onSession(({ main }) => Effect.flatMap(main.busy, (busy) => busy ? patience : Effect.void))
