@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import { contextOf, type ConversationState, type HarnessError, type Session } from "../harness/index.ts"
 import type { Message, Model, ModelError, ModelRequest } from "../model/index.ts"
 import type { Materialization } from "../tool/index.ts"
+import { forModel } from "./foreign.ts"
 import { runHandler } from "./hooks.ts"
 import type { GenerationInput } from "./inbox.ts"
 import { anyAgent, type TurnOptions } from "./options.ts"
@@ -36,7 +37,7 @@ export const prepareRequest = Effect.fn("Turn.prepare")(function*(
   const enabled = { ...agent.enabled, ...Object.fromEntries(input.added.map((name) => [name, true])) }
   const materialization = yield* options.tools.materialize({ enabled, denied: agent.denied })
   const system = yield* systemText(session, options, state, taskID, agent.prompt)
-  const messages: Array<Message> = contextOf(transcript)
+  const messages: Array<Message> = forModel(contextOf(transcript), transcript, model.info)
   if (system !== "") messages.unshift({ role: "system", content: system })
   const request: ModelRequest = {
     messages,
