@@ -29,7 +29,7 @@ export class ReplicaCell implements Replica<unknown> {
   private json: JsonValue = null
   private current: unknown = undefined
   private known = false
-  private sequence = 0
+  private count = 0
   private now: ReplicaStatus = "detached"
 
   /** `demand` keeps the subscription behind this replica open for the length of a scope. */
@@ -48,6 +48,10 @@ export class ReplicaCell implements Replica<unknown> {
 
   get value(): unknown {
     return this.current
+  }
+
+  get sequence(): number {
+    return this.count
   }
 
   get status(): ReplicaStatus {
@@ -79,7 +83,7 @@ export class ReplicaCell implements Replica<unknown> {
     this.json = json
     this.current = decoded
     this.known = true
-    this.sequence = sequence
+    this.count = sequence
   }
 
   announce(cause: SpanCarrier | null): void {
@@ -90,7 +94,7 @@ export class ReplicaCell implements Replica<unknown> {
   /** The next delivery. False for a gap, or for one that does not apply: hydrate again. */
   advance(delta: Delta): boolean {
     const { cause = null, count = 1, operations, sequence } = delta
-    if (!this.known || sequence !== this.sequence + count) return false
+    if (!this.known || sequence !== this.count + count) return false
     let json: JsonValue
     try {
       json = apply(this.json, operations)

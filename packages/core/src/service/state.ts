@@ -63,6 +63,8 @@ export type ReplicaStatus = "detached" | "hydrating" | "live" | "stale"
 export interface Replica<A> {
   /** The last known value, or `undefined` for "not yet". Never another session's. */
   readonly value: A | undefined
+  /** Number of the delivery that the value is of; the authority counts. */
+  readonly sequence: number
   readonly status: ReplicaStatus
   /** The current status first. */
   readonly statuses: Stream.Stream<ReplicaStatus>

@@ -9,12 +9,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import type { Duplex } from "node:stream"
 import type { Caller, Tokens } from "../serve/caller.ts"
+import { AddressUnavailable, explain, urlHost } from "../serve/listen.ts"
 import { endWith, type Headers, type HttpApi, type Responder } from "./api.ts"
 import { ApiFailure, failure } from "./failure.ts"
 import { type Guard, makeGuard, preflightHeaders, tokenOf } from "./guard.ts"
@@ -70,8 +69,6 @@ export interface HttpServerOptions {
   /** Takes a WebSocket upgrade of `/rpc` whose caller has the scope for it. Without it, there is no such route. */
   readonly onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller) => void
 }
-
-export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}
 
 export interface HttpServer {
   readonly host: string
@@ -272,21 +269,17 @@ const upgradeListener =
     onUpgrade(request, socket, head, caller)
   }
 
-const listen = (server: Server, host: string, port: number): Effect.Effect<AddressInfo, CannotListen> =>
+const listen = (server: Server, host: string, port: number): Effect.Effect<number, AddressUnavailable> =>
   Effect.callback((resume) => {
-    const refused = (error: NodeJS.ErrnoException) => {
-      const why = error.code === "EADDRINUSE"
-        ? "the port is in use"
-        : error.code === "EACCES"
-        ? "this user may not"
-        : error.code
-      resume(Effect.fail(new CannotListen({ message: `Cannot listen on ${host} port ${port}: ${why}.` })))
-    }
+    const refused = (error: NodeJS.ErrnoException) =>
+      resume(Effect.fail(new AddressUnavailable({ message: explain({ host, port }, error) })))
     server.once("error", refused)
     server.listen({ host, port }, () => {
       server.off("error", refused)
+      // Of single connections; the server itself goes on.
+      server.on("error", () => {})
       const address = server.address()
-      if (typeof address === "object" && address !== null) resume(Effect.succeed(address))
+      resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port))
     })
   })
 
@@ -294,7 +287,7 @@ const listen = (server: Server, host: string, port: number): Effect.Effect<Addre
 export const makeHttpServer = (
   parts: { readonly api: HttpApi; readonly pages: StaticPages; readonly metrics: Metrics },
   options: HttpServerOptions
-): Effect.Effect<HttpServer, CannotListen, Scope.Scope> =>
+): Effect.Effect<HttpServer, AddressUnavailable, Scope.Scope> =>
   Effect.gen(function*() {
     const limits = { ...defaultLimits, ...options.limits }
     const host = options.host ?? "127.0.0.1"
@@ -324,7 +317,7 @@ export const makeHttpServer = (
     server.maxConnections = limits.connections
     server.on("upgrade", upgradeListener(guard, options.onUpgrade))
     server.on("clientError", socketRefusals(limits.headerBytes))
-    const address = yield* Effect.acquireRelease(
+    const port = yield* Effect.acquireRelease(
       listen(server, host, options.port ?? 0),
       () =>
         Effect.gen(function*() {
@@ -337,6 +330,5 @@ export const makeHttpServer = (
           yield* Effect.promise(() => closed)
         })
     )
-    const name = address.family === "IPv6" ? `[${address.address}]` : address.address
-    return { host, port: address.port, url: `http://${name}:${address.port}` }
+    return { host, port, url: `http://${urlHost(host)}:${port}` }
   })

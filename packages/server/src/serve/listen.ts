@@ -30,7 +30,7 @@ export class AddressUnavailable
 
 const finishMillis = 1_500
 
-const explain = ({ host, port }: ListenOptions, error: NodeJS.ErrnoException): string => {
+export const explain = ({ host, port }: ListenOptions, error: NodeJS.ErrnoException): string => {
   switch (error.code) {
     case "EADDRINUSE":
       return `Port ${port} of ${host} is in use by another program; choose another one with --port, or --port 0 for any.`

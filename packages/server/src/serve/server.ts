@@ -12,11 +12,11 @@ import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { join } from "node:path"
+import { serveHttp } from "../http/index.ts"
 import { isLoopback } from "./address.ts"
-import { bareHandlers } from "./bare.ts"
 import { announceServer, claimServer, type ServerClaimed, type ServerFolders } from "./discovery.ts"
 import { Fleet, type FleetShape } from "./fleet.ts"
-import { type AddressUnavailable, listen, urlHost } from "./listen.ts"
+import type { AddressUnavailable } from "./listen.ts"
 import { fleetLayer, type OfferedLists } from "./make-fleet.ts"
 import { makeRoll } from "./roll.ts"
 import { rpcUpgrades } from "./rpc.ts"
@@ -81,7 +81,7 @@ export const startServer = <R, E>(
   placement: Layer.Layer<Layer.Services<ReturnType<typeof fleetLayer>>, E, R>
 ): Effect.Effect<RunningServer, E | AddressUnavailable | ServerClaimed | TokenError, R | Scope.Scope> =>
   Effect.gen(function*() {
-    const { folders, host, version } = options
+    const { folders, version } = options
     yield* claimServer(folders)
     const token = options.token ?? (yield* ownToken(folders.state))
     const services = yield* Layer.build(placement)
@@ -92,8 +92,7 @@ export const startServer = <R, E>(
     )
     const onUpgrade = yield* rpcUpgrades(fleet)
     const tokens = makeTokens(folders.state, token)
-    const port = yield* listen(options, bareHandlers({ tokens, version, onUpgrade }))
-    const url = `http://${urlHost(host)}:${port}`
+    const { url } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade })
     yield* announceServer(folders, { url, version })
     const unfinished = yield* roll.unfinished(fleet.records)
     yield* Effect.forkScoped(takeUp(fleet, unfinished))

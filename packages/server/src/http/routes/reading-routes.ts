@@ -1,0 +1,70 @@
+/** What is in sessions: transcripts, context and history from storage, and what their hosts show now. */
+import { mainConversation } from "@bezel/core/harness"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { placeOf } from "../event-frames.ts"
+import { failure } from "../failure.ts"
+import type { SessionHandlers } from "../handler.ts"
+import type { ApiParts } from "../parts.ts"
+import { sessionEvents } from "../session-events.ts"
+import { toCommit, toMessage } from "../shapes.ts"
+
+/** Bytes of a page of commits. */
+const pageBytes = 1_048_576
+
+/** How long a view may take to arrive from a host that is there. */
+const viewLimit = "10 seconds"
+
+export const readingRoutes = ({ fleet, hubs }: ApiParts): Pick<
+  SessionHandlers,
+  "messages" | "message" | "context" | "view" | "history" | "events"
+> => ({
+  messages: ({ params: { id }, query: { conversation, cursor, limit } }) =>
+    Effect.map(
+      fleet.records.messages(id, {
+        ...(conversation === undefined ? {} : { conversationID: conversation }),
+        ...(cursor === undefined ? {} : { cursor }),
+        ...(limit === undefined ? {} : { limit })
+      }),
+      (page) => ({ items: page.messages.map(toMessage), ...(page.cursor === null ? {} : { next: page.cursor }) })
+    ),
+  message: ({ params: { id, messageID } }) => Effect.map(fleet.records.message(id, messageID), toMessage),
+  context: ({ params: { id }, query: { conversation } }) =>
+    Effect.map(fleet.records.context(id, conversation), (items) => ({ items })),
+  history: ({ params: { id }, query: { after = 0, limit = 100 } }) =>
+    Effect.map(fleet.records.history(id, after, limit), (items) => {
+      const shown = []
+      let bytes = 0
+      for (const item of items) {
+        if (bytes >= pageBytes) break
+        shown.push(toCommit(item))
+        bytes += JSON.stringify(item.events).length
+      }
+      const isMore = shown.length < items.length || items.length === limit
+      return { items: shown, ...(isMore ? { next: `${shown.at(-1)?.sequence ?? after}` } : {}) }
+    }),
+  view: ({ params: { id }, query: { conversation = mainConversation } }) =>
+    Effect.gen(function*() {
+      yield* fleet.records.get(id)
+      const hub = yield* hubs.get(id)
+      const facade = yield* hub.conversation(conversation)
+      const view = yield* facade.view.changes.pipe(
+        Stream.runHead,
+        Effect.timeoutOption(viewLimit),
+        Effect.map(Option.flatten)
+      )
+      if (Option.isNone(view)) {
+        return yield* failure(
+          "not_found",
+          `Session ${id} shows no conversation ${JSON.stringify(conversation.slice(0, 80))}.`
+        )
+      }
+      return { revision: facade.view.sequence, view: view.value }
+    }),
+  events: ({ params: { id }, query: { after } }, { header }) =>
+    Effect.gen(function*() {
+      yield* fleet.records.get(id)
+      return sessionEvents(fleet, yield* hubs.get(id), placeOf(header, after))
+    })
+})

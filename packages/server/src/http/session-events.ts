@@ -1,0 +1,145 @@
+/**
+ * The event stream of one session.
+ *
+ *     start ──▶ ready, or gap ──▶ commits and live text, as they come and as fast as the client reads ──▶ client gone
+ *
+ * Durable events carry the sequence of their commit as id, at the last event of the commit, so that resuming never skips part
+ * of one. A client that comes back gets everything after its id; where that is too much, or its id is none of this session,
+ * one `gap`, and it reads the session anew. A client that reads slowly delays itself alone: it is asked where it is, and gets
+ * what is new since then.
+ */
+import type { HistoryItem } from "@bezel/core/storage"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type { FleetShape } from "../serve/fleet.ts"
+import { comment, frame, heartbeat, writeAll } from "./event-frames.ts"
+import { toFailure } from "./failure.ts"
+import { EventStream, type Write } from "./handler.ts"
+import type { InteractionChange } from "./interactions.ts"
+import { type LiveText, makeLiveText } from "./live-text.ts"
+import { newestSequence, type SessionHub } from "./session-hub.ts"
+import { timeOf } from "./shapes.ts"
+
+/** Commits that a client may be behind; beyond, reading the session anew is quicker. */
+export const mostBehind = 5_000
+
+/** Changes of interactions that wait for a client; one that is further behind gets a gap. */
+const mostInteractions = 256
+
+const batch = 100
+
+const asObject = (event: unknown): { readonly [key: string]: unknown } =>
+  typeof event === "object" && event !== null ? event as { readonly [key: string]: unknown } : {}
+
+const commitFrames = (
+  { at, events, sequence }: HistoryItem,
+  before: (event: { readonly [key: string]: unknown }) => ReadonlyArray<string>
+): ReadonlyArray<string> => {
+  const last = events.length - 1
+  return events.flatMap((value, index) => {
+    const event = asObject(value)
+    const type = typeof event.type === "string" ? event.type : "event"
+    const id = index === last ? `${sequence}` : undefined
+    return [...before(event), frame(type, { ...event, type, sequence, at: timeOf(at) }, id)]
+  })
+}
+
+/** The rest of an answer that has just been finished, which its closing commit brought and no frame before it. */
+const restOf =
+  (hub: SessionHub, live: LiveText) => (event: { readonly [key: string]: unknown }): ReadonlyArray<string> => {
+    if (event.type !== "generation.completed") return []
+    const { entry: id, task } = event
+    const entry = hub.main.view.value?.entries.findLast((candidate) => candidate.id === id)
+    if (entry === undefined || typeof task !== "string") return []
+    return live.finish(task, entry).map((delta) => frame("delta", delta))
+  }
+
+const interactionFrame = (change: InteractionChange): string =>
+  change.type === "interaction.opened"
+    ? frame(change.type, {
+      type: change.type,
+      id: change.offer.id,
+      interaction: change.offer.interaction,
+      sessionID: change.offer.session
+    })
+    : frame(change.type, { type: change.type, id: change.id, outcome: change.outcome })
+
+/** `place` is the id that the client has seen last, or `null` for what comes from now on. */
+export const sessionEvents = (fleet: FleetShape, hub: SessionHub, place: string | null): EventStream =>
+  new EventStream({
+    run: (write) =>
+      follow(fleet, hub, place, write).pipe(
+        Effect.catch((error) => write(frame("error", toFailure(error).body)))
+      )
+  })
+
+const follow = (fleet: FleetShape, hub: SessionHub, place: string | null, write: Write) =>
+  Effect.gen(function*() {
+    const changed = Latch.makeUnsafe(true)
+    let interactions: Array<InteractionChange> = hub.requests.list().map((offer) => ({
+      type: "interaction.opened",
+      offer
+    }))
+    let isMissing = false
+    yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        hub.follow((change) => {
+          if (change !== null) {
+            if (interactions.length < mostInteractions) interactions.push(change)
+            else isMissing = true
+          }
+          changed.openUnsafe()
+        })
+      ),
+      (unfollow) => Effect.sync(unfollow)
+    )
+
+    const newest = yield* newestSequence(fleet, hub.sessionID)
+    const wanted = place === null ? newest : /^\d{1,15}$/.test(place) ? Number(place) : null
+    const isGood = wanted !== null && wanted <= newest && newest - wanted <= mostBehind
+    let at = isGood ? wanted : newest
+    const gap = () => frame("gap", { type: "gap", sequence: at }, `${at}`)
+    yield* write(isGood ? frame("ready", { type: "ready", sequence: at }, `${at}`) : gap())
+
+    const live = makeLiveText()
+    const rest = restOf(hub, live)
+    const commits = Effect.gen(function*() {
+      for (;;) {
+        if (hub.commits.last() - at > mostBehind) {
+          at = hub.commits.last()
+          yield* write(gap())
+        }
+        // Those that are not kept any more are where they are stored; each batch is read when the one before was sent.
+        const items: ReadonlyArray<HistoryItem> = hub.commits.after(at) ??
+          (yield* fleet.records.history(hub.sessionID, at, batch))
+        if (items.length === 0) return
+        for (const item of items) {
+          const frames = commitFrames(item, rest)
+          at = item.sequence
+          yield* writeAll(write, frames)
+        }
+      }
+    })
+    const lives = Effect.suspend(() => {
+      const view = hub.main.view.value
+      const told = interactions
+      interactions = []
+      const frames = [
+        ...told.map(interactionFrame),
+        ...(view === undefined ? [] : live.advance(view).map((event) => frame(event.type, event)))
+      ]
+      if (isMissing) {
+        isMissing = false
+        frames.push(gap())
+      }
+      return writeAll(write, frames)
+    })
+
+    for (;;) {
+      const isNews = yield* Effect.timeoutOption(changed.await, heartbeat)
+      changed.closeUnsafe()
+      if (isNews._tag === "None") yield* write(comment)
+      yield* commits
+      yield* lives
+    }
+  })

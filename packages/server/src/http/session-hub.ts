@@ -1,0 +1,142 @@
+/**
+ * One session as the API holds it: a client of its host, shared by all who call or follow the session here.
+ *
+ * It is opened by the first who needs it and kept while anybody does, while the session asks something that only clients here
+ * may answer, and a while longer. Followers are woken by what happens and read for themselves, each at its own pace: nothing
+ * is queued for them.
+ */
+import { mainConversation } from "@bezel/core/harness"
+import { Conversation, conversationKey } from "@bezel/core/host"
+import { type Keyed, makeKeyed } from "@bezel/core/location"
+import type { ConnectionShape, RequestAnswers } from "@bezel/core/rpc"
+import type { Facade, ServiceError } from "@bezel/core/service"
+import type { StorageError } from "@bezel/core/storage"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { FleetShape } from "../serve/fleet.ts"
+import { type CommitLog, makeCommitLog } from "./commit-log.ts"
+import {
+  type InteractionChange,
+  makeOpenRequests,
+  makeSettled,
+  type OpenRequests,
+  type Settled
+} from "./interactions.ts"
+
+export interface SessionHub {
+  readonly sessionID: string
+  readonly connection: ConnectionShape
+  readonly main: Facade<Conversation>
+  readonly conversation: (id: string) => Effect.Effect<Facade<Conversation>, never, Scope.Scope>
+  readonly commits: CommitLog
+  readonly requests: OpenRequests
+  readonly answers: RequestAnswers
+  /** The input that was accepted here last, or `null`: what waits for the session waits for it first. */
+  readonly newestInput: () => string | null
+  readonly accepted: (inputID: string) => void
+  /** Calls back at each change of anything, until the returned function is called. */
+  readonly follow: (wake: (change: InteractionChange | null) => void) => () => void
+}
+
+export interface SessionHubs {
+  readonly get: (sessionID: string) => Effect.Effect<SessionHub, ServiceError | StorageError, Scope.Scope>
+  readonly settled: Settled
+  /** How many are open. */
+  readonly size: () => number
+}
+
+/** How long one stays after its last user. */
+const idleTime = "1 second"
+
+/** Commits that are read at a time. */
+const batch = 200
+
+/** Number of the newest commit; 0 for a session that nobody has written yet. */
+export const newestSequence = (fleet: FleetShape, sessionID: string): Effect.Effect<number, StorageError> =>
+  fleet.files.read(sessionID).pipe(
+    Effect.flatMap((storage) => storage.sequence),
+    Effect.scoped,
+    Effect.catch((error) => error.kind === "not_found" ? Effect.succeed(0) : Effect.fail(error))
+  )
+
+export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const settled = makeSettled()
+    let size = 0
+
+    const make = (sessionID: string): Effect.Effect<SessionHub, ServiceError | StorageError, Scope.Scope> =>
+      Effect.gen(function*() {
+        const connection = yield* fleet.attached(sessionID)
+        const conversation = (id: string) => connection.use(Conversation, { key: conversationKey(sessionID, id) })
+        const main = yield* conversation(mainConversation)
+        const commits = makeCommitLog(yield* newestSequence(fleet, sessionID))
+        const followers = new Set<(change: InteractionChange | null) => void>()
+        const tell = (change: InteractionChange | null) => {
+          for (const wake of followers) wake(change)
+        }
+
+        // While something is asked, how it ends must be known to those who answer late: what holds the hub then is the question.
+        const asked = Latch.makeUnsafe(false)
+        const quiet = Latch.makeUnsafe(true)
+        const requests = makeOpenRequests(settled, (change) => {
+          const isAsked = requests.list().length > 0
+          if (isAsked) asked.openUnsafe()
+          else asked.closeUnsafe()
+          if (isAsked) quiet.closeUnsafe()
+          else quiet.openUnsafe()
+          tell(change)
+        })
+        const answers = yield* connection.interactions.handOn(requests.port)
+        const untilQuiet = Effect.scoped(Effect.andThen(Effect.ignore(hubs.get(sessionID)), quiet.await))
+        yield* Effect.forkScoped(Effect.forever(Effect.andThen(asked.await, untilQuiet)))
+
+        // Durable events are read where they are stored, when a conversation says that there are new ones.
+        const more = Latch.makeUnsafe(false)
+        const read = Effect.gen(function*() {
+          yield* more.await
+          more.closeUnsafe()
+          for (;;) {
+            const items = yield* fleet.records.history(sessionID, commits.last(), batch)
+            commits.append(items)
+            if (items.length > 0) tell(null)
+            if (items.length < batch) break
+          }
+        }).pipe(
+          Effect.catch((error) => Effect.logWarning(`Events of session ${sessionID} cannot be read: ${error.message}`))
+        )
+        yield* Effect.forkScoped(Effect.forever(read))
+        yield* connection.observe(Conversation, (instance) =>
+          Stream.runForEach(
+            Stream.merge(Stream.map(instance.happened, () => null), Stream.map(instance.view.statuses, () => null)),
+            () => Effect.sync(() => more.openUnsafe())
+          ))
+        yield* Effect.forkScoped(Stream.runForEach(main.view.changes, () => Effect.sync(() => tell(null))))
+
+        yield* Effect.acquireRelease(Effect.sync(() => size++), () => Effect.sync(() => size--))
+        let newestInput: string | null = null
+        return {
+          sessionID,
+          connection,
+          newestInput: () => newestInput,
+          accepted: (inputID) => {
+            newestInput = inputID
+          },
+          main,
+          conversation,
+          commits,
+          requests,
+          answers,
+          follow: (wake) => {
+            followers.add(wake)
+            return () => {
+              followers.delete(wake)
+            }
+          }
+        }
+      })
+
+    const hubs: Keyed<string, SessionHub, ServiceError | StorageError> = yield* makeKeyed({ make, idleTime })
+    return { get: hubs.get, settled, size: () => size }
+  })
