@@ -46,6 +46,7 @@ type Feature =
   | "agents"
   | "skills"
   | "commands"
+  | "mentions"
   | "compaction"
   | "sessionDirectory"
   | "versions"
@@ -63,6 +64,7 @@ const order: ReadonlyArray<Feature> = [
   "agents",
   "skills",
   "commands",
+  "mentions",
   "subagent",
   "compaction",
   "sessionDirectory",

@@ -153,6 +153,8 @@ export interface EditorOptions {
   readonly onSubmit: (text: string) => Effect.Effect<void, unknown>
   /** Offers `/` commands; default true. */
   readonly slashCommands?: boolean
+  /** What goes into the text instead of what was pasted. Must be quick. */
+  readonly onPaste?: (pasted: string) => string
   /** What a word that begins with `@` may become, best first; without the `@`. A failure offers nothing. */
   readonly mentions?: (
     word: string

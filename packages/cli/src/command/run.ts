@@ -12,7 +12,7 @@ import { Exit, exitCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
-import { expandCalled } from "../run/called.ts"
+import { attachMentioned, expandCalled } from "../run/called.ts"
 import { JsonLines } from "../run/json-lines.ts"
 import type { RunOutput, RunResult } from "../run/output.ts"
 import { Plain } from "../run/plain.ts"
@@ -88,7 +88,8 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
         if (!options.trust) {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         }
-        const end = yield* runTurn(place, yield* expandCalled(place.commands, request, output), output, stop)
+        const called = yield* expandCalled(place.commands, request, output)
+        const end = yield* runTurn(place, yield* attachMentioned(place.mentions, called, output), output, stop)
         return end.code
       }).pipe(
         Effect.scoped,
@@ -162,10 +163,13 @@ function outputOf(json: boolean, environment: Environment): RunOutput {
 
 /** Nobody can look at servers during a run, so it begins once they are there or have failed, and says which have. */
 const serverWarnings = ({ list, settled }: McpConnectionsShape) =>
-  Effect.map(Effect.andThen(settled, list), (servers) =>
-    servers.filter(({ status }) => status !== "ready" && status !== "disabled").map(({ error, name }) =>
-      `the MCP server ${name} is not connected, so its tools are not offered: ${error ?? "it did not say why"}`
-    ))
+  Effect.map(
+    Effect.andThen(settled, list),
+    (servers) =>
+      servers.filter(({ status }) => status !== "ready" && status !== "disabled").map(({ error, name }) =>
+        `the MCP server ${name} is not connected, so its tools are not offered: ${error ?? "it did not say why"}`
+      )
+  )
 
 /** The same of folders in `.bezel` whose files do nothing until they are trusted. */
 const folderNotices = (directory: string) =>

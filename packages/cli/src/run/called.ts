@@ -1,5 +1,9 @@
-/** `bezel run "/name …"`: a prompt that calls a command is what the command makes of it. */
+/**
+ * What a prompt of `bezel run` stands for: one that calls a command (`/name …`) is what the command makes of it, and files that
+ * it mentions (`@file`) are attached.
+ */
 import { parseCall, type PromptCommandsShape } from "@bezel/plugins/commands"
+import type { MentionsShape } from "@bezel/plugins/mentions/contract"
 import * as Effect from "effect/Effect"
 import { Exit, exitCode } from "../exit.ts"
 import type { RunOutput } from "./output.ts"
@@ -28,4 +32,16 @@ export const expandCalled = Effect.fn("expandCalled")(function*(
     agent: request.agent ?? agent,
     model: request.model ?? model
   }
+})
+
+/** What is mentioned and may not be attached is told. */
+export const attachMentioned = Effect.fn("attachMentioned")(function*(
+  mentions: MentionsShape,
+  request: RunRequest,
+  output: Pick<RunOutput, "notice">
+): Effect.fn.Return<RunRequest> {
+  const { prompt } = request
+  const { files, notices } = yield* mentions.resolve({ text: prompt.text, conversation: null })
+  for (const notice of notices) output.notice(notice)
+  return files.length === 0 ? request : { ...request, prompt: { ...prompt, files: [...prompt.files, ...files] } }
 })

@@ -5,11 +5,13 @@
  * `abort`. What it shows of tools and of other plugins' entries comes from their renderers.
  */
 import type { ConversationConfig, ConversationView } from "@bezel/core/harness"
+import type { FilePart } from "@bezel/core/model"
 import type { Replica } from "@bezel/core/service"
 import { type Block, group, span, text, type TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { MentionedFiles } from "../mentions/contract.ts"
 import { chatSlots } from "./contract.ts"
 import { activityBlock, activityOf, frameMillis, queueBlocks, statusBlock } from "./status.ts"
 import { makeTranscript } from "./transcript.ts"
@@ -21,6 +23,7 @@ export interface ChatConversation {
     readonly text: string
     readonly whenBusy: "followUp" | "steer"
     readonly requestID: string
+    readonly files?: ReadonlyArray<FilePart>
   }) => Effect.Effect<unknown, { readonly message: string }>
   readonly abort: (input: { readonly reason: string }) => Effect.Effect<unknown, { readonly message: string }>
   readonly configSet: (patch: Partial<ConversationConfig>) => Effect.Effect<unknown, { readonly message: string }>
@@ -34,6 +37,12 @@ export interface ChatSource {
   /** The model that answers next, once that is known. */
   readonly model?: () => string | null
   readonly home: string | null
+  /** Files that a prompt mentions, and what is not attached although it is there. */
+  readonly attach?: (text: string) => Effect.Effect<MentionedFiles>
+  /** The image that a pasted text is the path of. */
+  readonly pastedImage?: (pasted: string) => FilePart | null
+  /** What a word that begins with `@` may become. */
+  readonly complete?: (word: string) => Effect.Effect<ReadonlyArray<string>, unknown>
 }
 
 /** Milliseconds within which a second Ctrl-C quits. */
@@ -58,6 +67,9 @@ export const chatScreen = Effect.fnUntraced(function*(
   let busySince: number | null = null
   let lastInterrupt = Number.NEGATIVE_INFINITY
 
+  /** Images that were pasted, by what stands for them in the text. */
+  const pasted = new Map<string, FilePart>()
+
   const view = () => source.conversation()?.view.value
   const isBusy = () => view()?.turn != null
 
@@ -71,10 +83,36 @@ export const chatScreen = Effect.fnUntraced(function*(
 
   const send = (content: string, whenBusy: "followUp" | "steer") =>
     withConversation((conversation) =>
-      conversation.send({ text: content, whenBusy, requestID: globalThis.crypto.randomUUID() })
+      Effect.gen(function*() {
+        const { files, notices } = content.includes("@") && source.attach !== undefined
+          ? yield* source.attach(content)
+          : { files: [], notices: [] }
+        const images = [...pasted].flatMap(([mark, image]) => content.includes(mark) ? [image] : [])
+        for (const notice of notices) yield* ctx.ui.notify(notice, "warning")
+        yield* conversation.send({
+          text: content,
+          whenBusy,
+          requestID: globalThis.crypto.randomUUID(),
+          ...(images.length + files.length === 0 ? {} : { files: [...images, ...files] })
+        })
+        pasted.clear()
+      })
     ).pipe(Effect.withSpan("ui.chat.send"))
 
+  const { complete } = source
+  /** Stands in the text for an image; taking it out takes the image away. */
+  const markOf = (pastedText: string): string => {
+    const image = source.pastedImage?.(pastedText) ?? null
+    if (image === null) return pastedText
+    const mark = `[${image.fileName ?? "image"}${pasted.size === 0 ? "" : ` ${pasted.size + 1}`}]`
+    pasted.set(mark, image)
+    return `${mark} `
+  }
   const editor = yield* ctx.ui.editor({
+    onPaste: markOf,
+    ...(complete === undefined
+      ? {}
+      : { mentions: (word) => Effect.map(complete(word), (paths) => paths.map((value) => ({ value }))) }),
     // To a model such a line would be words; who types it expects a shell.
     onSubmit: (content) =>
       content.startsWith("!")

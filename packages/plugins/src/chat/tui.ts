@@ -8,6 +8,8 @@ import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { homedir } from "node:os"
+import { MentionService } from "../mentions/contract.ts"
+import { pastedImage } from "./pasted-image.ts"
 import { chatScreen } from "./screen.ts"
 
 export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
@@ -34,7 +36,22 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
     ))
   }
 
+  const mentions = yield* Effect.cached(ctx.use(MentionService))
+  const ofConversation = () => {
+    const conversation = current?.view.value?.conversation
+    return conversation === undefined
+      ? null
+      : { sessionID: conversation.sessionID, conversationID: conversation.id }
+  }
+
   const changed = yield* chatScreen(ctx, {
+    // Where nobody attaches mentions they are words like others.
+    attach: (text) =>
+      Effect.flatMap(mentions, (service) => service.resolve({ text, conversation: ofConversation() })).pipe(
+        Effect.orElseSucceed(() => ({ files: [], notices: [] }))
+      ),
+    pastedImage,
+    complete: (word) => Effect.flatMap(mentions, (service) => service.complete({ word })),
     conversation: () =>
       current !== null && (attached === null || current.view.value?.conversation.sessionID === attached.sessionID)
         ? current

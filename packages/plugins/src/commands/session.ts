@@ -9,6 +9,7 @@ import { AppPaths, projectFolders } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Agents } from "../agents/contract.ts"
+import { Mentions } from "../mentions/contract.ts"
 import {
   type CommandCall,
   CommandError,
@@ -67,6 +68,8 @@ const makeCommands = (
   const run = Effect.fn("commands.run")(function*(call: CommandCall) {
     const { agent, model, text } = yield* expand(call.name, call.arguments)
     const { requestID, sessionID, whenBusy } = call
+    const mentions = yield* ctx.find(Mentions)
+    const files = mentions === null ? [] : (yield* mentions.resolve({ text, conversation: null })).files
     const sent = Effect.gen(function*() {
       if (agent !== null || model !== null) {
         yield* ctx.session.configure(sessionID, {
@@ -76,7 +79,7 @@ const makeCommands = (
       }
       return yield* ctx.session.prompt({
         sessionID,
-        prompt: { text },
+        prompt: { text, files },
         ...(whenBusy === undefined ? {} : { whenBusy }),
         ...(requestID === undefined ? {} : { requestID })
       })

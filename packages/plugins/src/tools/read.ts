@@ -15,6 +15,7 @@ import * as FileSystem from "node:fs/promises"
 import { StringDecoder } from "node:string_decoder"
 import type { ReadDetails } from "./contract.ts"
 import type { FileState } from "./file-state.ts"
+import { imageType } from "./image.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
 
 const DEFAULT_LINES = 2_000
@@ -147,15 +148,6 @@ const readImage = Effect.fnUntraced(function*(
     details: { path, kind: "image", firstLine: 0, lines: 0, more: false } satisfies ReadDetails
   })
 })
-
-const imageType = (bytes: Buffer): string | null => {
-  const starts = (signature: string) => bytes.subarray(0, signature.length).toString("latin1") === signature
-  if (starts("\u0089PNG\r\n\u001a\n")) return "image/png"
-  if (starts("\u00ff\u00d8\u00ff")) return "image/jpeg"
-  if (starts("GIF87a") || starts("GIF89a")) return "image/gif"
-  if (starts("RIFF") && bytes.subarray(8, 12).toString("latin1") === "WEBP") return "image/webp"
-  return null
-}
 
 interface LinesWanted {
   readonly path: string

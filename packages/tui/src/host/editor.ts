@@ -110,6 +110,7 @@ export const makeEditor = (options: {
   readonly painter: () => Painter
   readonly slashCommands: (() => ReadonlyArray<SlashCommand>) | null
   readonly mentions: ((word: string) => Promise<ReadonlyArray<MentionItem>>) | null
+  readonly onPaste: (pasted: string) => string
   readonly onSubmit: (text: string) => void
   readonly changed: () => void
 }): HostEditor => {
@@ -168,7 +169,7 @@ export const makeEditor = (options: {
       changed()
     },
     paste: (text) => {
-      const clean = sanitizeBreaks(text).replace(controls, "")
+      const clean = options.onPaste(sanitizeBreaks(text).replace(controls, "")).replace(controls, "")
       if (clean !== "") editor.handleInput(`\x1b[200~${clean}\x1b[201~`)
       changed()
     },

@@ -333,6 +333,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
               argument: value.argument ?? null
             })),
           mentions: mentions === undefined ? null : (word) => promised(scope, Effect.suspend(() => mentions(word))),
+          onPaste: given.onPaste ?? ((pasted) => pasted),
           onSubmit: (submitted) => {
             if (submitted === "") return
             if (given.slashCommands !== false && runSlash(submitted, editor)) return

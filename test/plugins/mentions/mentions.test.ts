@@ -1,0 +1,177 @@
+import { Plugin } from "@bezel/core/host"
+import { testSessionHost } from "@bezel/core/testing"
+import { mentionsIn } from "@bezel/plugins/mentions"
+import { MentionService } from "@bezel/plugins/mentions/contract"
+import { session as mentions } from "@bezel/plugins/mentions/session"
+import { session as permissions } from "@bezel/plugins/permissions/session"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+
+const temporary = Effect.acquireRelease(
+  Effect.sync(() => fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "bezel-mentions-")))),
+  (directory) => Effect.sync(() => fs.rmSync(directory, { recursive: true, force: true }))
+)
+
+const write = (directory: string, files: { readonly [name: string]: string | Buffer }): void => {
+  for (const [name, content] of Object.entries(files)) {
+    fs.mkdirSync(path.dirname(path.join(directory, name)), { recursive: true })
+    fs.writeFileSync(path.join(directory, name), content)
+  }
+}
+
+const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex")
+
+const world = (files: { readonly [name: string]: string | Buffer }, deny: ReadonlyArray<string> = []) =>
+  Effect.gen(function*() {
+    const home = yield* temporary
+    const project = path.join(home, "p")
+    write(project, { ".git/HEAD": "", ...files })
+    const host = yield* testSessionHost([
+      Plugin.define({ id: "bezel.permissions", session: permissions }),
+      Plugin.define({ id: "bezel.mentions", session: mentions })
+    ], {
+      directory: project,
+      entries: {
+        "bezel.permissions": { required: true, options: { stateDirectory: path.join(home, "state"), deny } }
+      }
+    })
+    const service = yield* (yield* host.connect()).use(MentionService)
+    const resolve = (text: string) =>
+      Effect.map(service.resolve({ text, conversation: null }), ({ files, notices }) => ({
+        files: files.map(({ data, fileName, mediaType }) => [
+          fileName,
+          mediaType === "text/plain" ? Buffer.from(data, "base64").toString() : mediaType
+        ]),
+        notices
+      }))
+    return { home, project, service, resolve }
+  })
+
+describe("a prompt's mentions", () => {
+  it.each([
+    ["@a.ts", ["a.ts"]],
+    ["look at @src/a.ts, please", ["src/a.ts,", "src/a.ts"]],
+    ["(@a.ts)", ["a.ts)", "a.ts"]],
+    ["me@example.com", []],
+    ["@", []],
+    ["@ a", []],
+    [`@"a name.md" and @'b'`, ["a name.md", "'b'", "'b"]],
+    ["@a:3", ["a:3", "a"]],
+    ["@a @a @b", ["a", "b"]],
+    ["`@a`", ["a"]],
+    ["数据 @数据.ts。", ["数据.ts。"]]
+  ])("are words that begin with @: %j", (text, paths) => {
+    expect(mentionsIn(text, 20).flatMap(({ readings }) => readings.map((reading) => reading.path))).toEqual(paths)
+  })
+})
+
+describe("mentions", () => {
+  it.effect("attach files, lines of them, folders and images, in their order", () =>
+    Effect.gen(function*() {
+      const { resolve } = yield* world({
+        "a.ts": "one\ntwo\nthree\nfour",
+        "a name.md": "spaced",
+        "src/b.ts": "b",
+        "src/deep/c.ts": "c",
+        "shot.png": png
+      })
+      expect(yield* resolve(`@a.ts:2-3, @"a name.md" @src/ (@shot.png) and @a.ts.`)).toEqual({
+        files: [
+          ["a.ts:2-3", "two\nthree"],
+          ["a name.md", "spaced"],
+          ["src/", "b.ts\ndeep/\ndeep/c.ts"],
+          ["shot.png", "image/png"],
+          ["a.ts", "one\ntwo\nthree\nfour"]
+        ],
+        notices: []
+      })
+    }))
+
+  const edges: ReadonlyArray<readonly [text: string, files: ReadonlyArray<unknown>, notice: RegExp | null]> = [
+    ["@nobody and me@a.ts", [], null],
+    ["@empty", [["empty", ""]], null],
+    ["@program", [], /program is not attached: it is an ELF program/],
+    ["@pipe", [], /@pipe is not attached: it is no regular file/],
+    ["@/etc/passwd", [], /no rule allows to read \/etc\/passwd without asking/],
+    ["@out", [], /no rule allows to read .*secret without asking/],
+    ["@../secret", [], /no rule allows/],
+    ["@hidden.pem", [], /no rule allows to read hidden\.pem/],
+    ["@a.ts:900-901", [["a.ts:900-901", ""]], null],
+    ["@\u0000a", [], null]
+  ]
+  it.effect.each(edges)(
+    "of %j are attached within the rules, or it is said why not",
+    ([text, files, notice]) =>
+      Effect.gen(function*() {
+        const { home, project, resolve } = yield* world({
+          "a.ts": "one",
+          empty: "",
+          program: Buffer.from("7f454c4600000000", "hex"),
+          "hidden.pem": "k-secret"
+        }, ["read(*.pem)"])
+        write(home, { secret: "k-secret" })
+        fs.symlinkSync("../secret", path.join(project, "out"))
+        execFileSync("mkfifo", [path.join(project, "pipe")])
+        const found = yield* resolve(text)
+        expect(found.files).toEqual(files)
+        expect(found.notices.join("\n")).toMatch(notice ?? /^$/)
+        expect(JSON.stringify(found)).not.toContain("k-secret")
+      })
+  )
+
+  it.effect("are bounded: each file, and all together", () =>
+    Effect.gen(function*() {
+      const { resolve } = yield* world(
+        Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`f${index}`, "é".repeat(100_000)]))
+      )
+      const { files, notices } = yield* resolve(Array.from({ length: 30 }, (_, index) => `@f${index}`).join(" "))
+      const all = files.map(([, text]) => String(text))
+      expect(all[0]).toMatch(/é\n\[The rest is left out; read f0 for it\.\]$/)
+      expect(Buffer.byteLength(all.join(""))).toBeLessThan(258 * 1024)
+      expect(all.join("")).not.toContain("\ufffd")
+      expect(notices.at(-1)).toMatch(/too much together/)
+    }))
+})
+
+describe("what is typed after @", () => {
+  it.effect("is completed from the files that git does not ignore, also in part and out of order", () =>
+    Effect.gen(function*() {
+      const { service } = yield* world({
+        ".gitignore": "dist\n",
+        "dist/model.js": "",
+        "src/model/registry.ts": "",
+        "src/model/provider.ts": "",
+        "README.md": ""
+      })
+      const complete = (word: string) => service.complete({ word })
+      expect(yield* complete("")).toEqual(["src/", ".gitignore", "README.md"])
+      expect(yield* complete("src/")).toEqual(["src/model/"])
+      expect((yield* complete("modreg"))[0]).toBe("src/model/registry.ts")
+      expect((yield* complete("readme"))[0]).toBe("README.md")
+      expect(yield* complete("dist")).toEqual([])
+      expect(yield* complete("zzzz")).toEqual([])
+    }))
+
+  it.live("is completed quickly in a repository of 50,000 files", () =>
+    Effect.gen(function*() {
+      const { project, service } = yield* world({})
+      for (let folder = 0; folder < 250; folder++) {
+        fs.mkdirSync(path.join(project, `p${folder}`))
+        for (let file = 0; file < 200; file++) {
+          fs.writeFileSync(path.join(project, `p${folder}/m-${folder}-${file}`), "")
+        }
+      }
+      const began = performance.now()
+      yield* service.complete({ word: "m" })
+      expect(performance.now() - began).toBeLessThan(2_000)
+      // Once it is walked, the whole of it is searched.
+      while ((yield* service.complete({ word: "m-249-199" }))[0] !== "p249/m-249-199") yield* Effect.yieldNow
+      const again = performance.now()
+      expect((yield* service.complete({ word: "m24977" }))[0]).toBe("p249/m-249-77")
+      expect(performance.now() - again).toBeLessThan(500)
+    }))
+})
