@@ -1,4 +1,4 @@
-import { openSqlite, openSqliteReader, StorageError } from "@bezel/core/storage"
+import { openSqlite, openSqliteReader, type Storage, StorageError } from "@bezel/core/storage"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -93,12 +93,24 @@ describe("a session's file", () => {
       })
     ))
 
+  it.effect("gives no id twice after it was opened again, where that id does not say its place", () =>
+    withFile((path) =>
+      Effect.gen(function*() {
+        const opened = <A, E>(use: (storage: Storage) => Effect.Effect<A, E>) =>
+          Effect.scoped(Effect.flatMap(openSqlite(path), use))
+        yield* opened((storage) => storage.commit(batch({ entries: [entry(1), { ...entry(2), id: "e9" }] })))
+        yield* opened((storage) => storage.commit(batch({ entries: [entry(3)] })))
+        const taken = yield* opened((storage) => Effect.flip(storage.commit(batch({ entries: [entry(9)] }))))
+        expect(taken.message).toMatch(/entry e9 .*never change/)
+      })
+    ))
+
   it.effect("that is full refuses with `disk_full`, keeps what was acknowledged, and takes commits again when there is room", () =>
     withFile((path) =>
       Effect.gen(function*() {
         const acknowledged: Array<string> = []
         yield* Effect.scoped(Effect.gen(function*() {
-          const storage = yield* openSqlite(path, { maxPages: 60 })
+          const storage = yield* openSqlite(path, { maxKiB: 240 })
           let failure: StorageError | undefined
           for (let ordinal = 1; ordinal < 200; ordinal++) {
             if (failure !== undefined) break

@@ -58,6 +58,7 @@ const kindsOf = `
 
 /** Finds an entry whose id does not say where it is; in the words of its index, so that it is used. */
 const byForeignID = "id = ? AND id <> 'e' || ordinal"
+const anyForeignID = "SELECT 1 FROM entries WHERE id <> 'e' || ordinal LIMIT 1"
 
 /** The ordinal that an id names, if it is written as those of this program are. */
 const ordinalIn = (id: string): number | null => /^e[1-9]\d{0,14}$/.test(id) ? Number(id.slice(1)) : null
@@ -254,6 +255,8 @@ export class SessionWriter extends SessionDatabase {
   #documents = new Map<string, JsonValue>()
   #sizes = new Map<string, DocumentSize>()
   #state: { readonly sequence: number; readonly nextID: number } | undefined
+  /** Whether an entry has an id that does not say where it is; `undefined` until asked, and again after a failure. */
+  #hasForeign: boolean | undefined
 
   #value(document: string): JsonValue {
     const known = this.#documents.get(document)
@@ -311,10 +314,13 @@ export class SessionWriter extends SessionDatabase {
         `this commit was not stored: entry ${entry.id} (ordinal ${entry.ordinal}) exists, and entries never change`
       )
     // An id that says where its entry is can only be taken by one that does not; the ordinal guards itself.
-    const taken = ordinalIn(entry.id) === entry.ordinal
-      ? this.database.get(`SELECT 1 FROM entries WHERE ${byForeignID}`, entry.id)
-      : this.entry(entry.id, "1")
-    if (taken !== undefined) throw exists()
+    const placed = ordinalIn(entry.id) === entry.ordinal
+    if (!placed) this.#hasForeign = true
+    else this.#hasForeign ??= this.database.get(anyForeignID) !== undefined
+    const taken = placed
+      ? this.#hasForeign && this.database.get(`SELECT 1 FROM entries WHERE ${byForeignID}`, entry.id) !== undefined
+      : this.entry(entry.id, "1") !== undefined
+    if (taken) throw exists()
     try {
       this.database.run(
         "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -390,6 +396,7 @@ export class SessionWriter extends SessionDatabase {
     } catch (error) {
       // What is in the file decides; nothing remembered here does.
       this.#state = undefined
+      this.#hasForeign = undefined
       this.#documents = new Map()
       this.#sizes = new Map()
       throw error
@@ -403,8 +410,8 @@ export class SessionWriter extends SessionDatabase {
 
 export interface SqliteOptions {
   readonly durability?: Durability
-  /** Upper bound of the file in pages of 4 KiB; a commit that would pass it fails as on a full disk. */
-  readonly maxPages?: number
+  /** Upper bound of the file in KiB; a commit that would pass it fails as on a full disk. */
+  readonly maxKiB?: number
   /** A later format than today's, for showing what a migration does. */
   readonly format?: Format
 }
