@@ -1,11 +1,10 @@
-import { createAnthropic } from "@ai-sdk/anthropic"
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
-import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider"
+import type { ModelPart } from "@bezel/core/model"
+import { Effect } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { replyEvents } from "../../../packages/core/src/testing/model-server.ts"
 import { makeDeltaJoiner } from "../../../packages/plugins/src/providers/sse-deltas.ts"
-import { chunk, sse, type Wire, wires } from "./support.ts"
+import { chunk, collect, modelOver, sse, type Wire, wires } from "./support.ts"
 
 const latin1 = (text: string): string => Buffer.from(text).toString("latin1")
 
@@ -18,7 +17,7 @@ const joined = (text: string, cuts: ReadonlyArray<number> = []): string => {
   return Buffer.from(pieces.map(join).join(""), "latin1").toString()
 }
 
-/** What a provider package makes of these bytes, deltas of one block in a row taken together. */
+/** What a model makes of these bytes, deltas of one block in a row taken together. */
 const read = async (wire: Wire, pieces: ReadonlyArray<string>): Promise<ReadonlyArray<unknown>> => {
   const fetch = async () =>
     new Response(
@@ -30,24 +29,15 @@ const read = async (wire: Wire, pieces: ReadonlyArray<string>): Promise<Readonly
       }),
       { headers: { "content-type": "text/event-stream" } }
     )
-  const model: LanguageModelV4 = wire === "openai"
-    ? createOpenAICompatible({ name: "local", baseURL: "http://local/v1", fetch, includeUsage: true }).languageModel(
-      "m"
-    )
-    : createAnthropic({ apiKey: "none", baseURL: "http://local/v1", fetch }).languageModel("m")
-  const seen: Array<LanguageModelV4StreamPart> = []
-  try {
-    const { stream } = await model.doStream({ prompt: [{ role: "user", content: [{ type: "text", text: "?" }] }] })
-    for await (const part of stream) {
-      const last = seen.at(-1)
-      if ("delta" in part && last !== undefined && "delta" in last && last.type === part.type && last.id === part.id) {
-        seen[seen.length - 1] = { ...last, delta: last.delta + part.delta }
-      } else seen.push(part)
-    }
-  } catch (error) {
-    return [...seen, String(error)]
+  const { error, parts } = await Effect.runPromise(Effect.flatMap(modelOver(wire, fetch), (one) => collect(one)))
+  const seen: Array<ModelPart> = []
+  for (const part of parts) {
+    const last = seen.at(-1)
+    if ("delta" in part && last !== undefined && "delta" in last && last.type === part.type && last.id === part.id) {
+      seen[seen.length - 1] = { ...last, delta: last.delta + part.delta }
+    } else seen.push(part)
   }
-  return seen.map((part) => part.type === "error" ? { type: "error", error: String(part.error) } : part)
+  return [...seen, error]
 }
 
 const pieces = (bytes: string, cuts: ReadonlyArray<number>): ReadonlyArray<string> => {
@@ -172,7 +162,7 @@ describe("events that arrive together", () => {
   })
 })
 
-describe.each(wires)("a provider package of the %s wire sees the same with deltas joined", (wire) => {
+describe.each(wires)("a model of the %s wire gives the same with deltas joined", (wire) => {
   const delta = fc.oneof(
     fc.string({ unit: "binary", maxLength: 6 }),
     fc.constantFrom('"', "\\", "\n\n", "data: [DONE]\n\n", '"delta":{', "\ud83d", "\ude42", "é", "", "}]}\n\n")

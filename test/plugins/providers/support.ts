@@ -49,15 +49,21 @@ export const secretKey = "sk-very-secret-0123456789"
 export const server = (...script: ReadonlyArray<ScriptedReply>): Effect.Effect<ModelServer, never, Scope.Scope> =>
   Effect.acquireRelease(Effect.promise(() => startModelServer(...script)), (open) => Effect.promise(() => open.close()))
 
+const connection = (wire: Wire, baseURL: string) => ({
+  id: "local",
+  name: "Local",
+  package: wire === "openai" ? openAICompatiblePackage : anthropicPackage,
+  baseURL,
+  apiKey: Redacted.make(secretKey),
+  headers: { "x-team": Redacted.make("team-secret-value") }
+})
+
 export const model = (wire: Wire, baseURL: string, change: Partial<ModelInfo> = {}): Effect.Effect<Model, ModelError> =>
-  openModel({
-    id: "local",
-    name: "Local",
-    package: wire === "openai" ? openAICompatiblePackage : anthropicPackage,
-    baseURL,
-    key: { kind: "key", value: Redacted.make(secretKey) },
-    headers: { "x-team": Redacted.make("team-secret-value") }
-  }, info(change))
+  openModel(connection(wire, baseURL), info(change))
+
+/** A model whose answers are what `fetch` gives. */
+export const modelOver = (wire: Wire, fetch: typeof globalThis.fetch): Effect.Effect<Model, ModelError> =>
+  openModel({ ...connection(wire, "http://local.invalid/v1"), fetch }, info())
 
 export interface Collected {
   readonly parts: ReadonlyArray<ModelPart>
