@@ -54,7 +54,7 @@ const connection = (wire: Wire, baseURL: string) => ({
   name: "Local",
   package: wire === "openai" ? openAICompatiblePackage : anthropicPackage,
   baseURL,
-  apiKey: Redacted.make(secretKey),
+  key: { kind: "key" as const, value: Redacted.make(secretKey) },
   headers: { "x-team": Redacted.make("team-secret-value") }
 })
 
