@@ -40,8 +40,11 @@ export class StdioTransport implements Transport {
     child.stdout.on("data", (chunk: Buffer) => {
       if (!this.closed) lines.push(chunk)
     })
+    // Of a process that ends, that it closed its output is not what one wants to know.
     child.stdout.once("end", () => {
-      if (child.exitCode === null && child.signalCode === null) this.end("it closed its output")
+      setTimeout(() => {
+        if (child.exitCode === null && child.signalCode === null) this.end("it closed its output")
+      }, LAST_OUTPUT_MS)
     })
     const exited = (code: number | null, signal: NodeJS.Signals | null) => {
       const words = this.server.lastWords()

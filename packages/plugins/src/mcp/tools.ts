@@ -22,7 +22,7 @@ const usualTimeout = 120
 
 const sentenceOf = (server: string, failure: McpFailure): ToolFailure => {
   const lost = failure.lost === true ? " while this call ran; whether it took effect is unknown" : ""
-  return new ToolFailure({ message: `The MCP server ${server}: ${failure.message}${lost}.` })
+  return new ToolFailure({ message: `The MCP server ${server}: ${failure.message.replace(/[.\s]+$/, "")}${lost}.` })
 }
 
 const timeoutOf = ({ setting }: Server): Duration.Duration => Duration.seconds(setting.timeout ?? usualTimeout)
