@@ -1,7 +1,7 @@
-import type { Harness, HarnessReport } from "@bezel/core/harness"
+import { type Harness, type HarnessReport, type TaskApi, TaskKind } from "@bezel/core/harness"
 import type { ModelInfo } from "@bezel/core/model"
 import { MemorySession } from "@bezel/core/storage"
-import type { Storage } from "@bezel/core/storage"
+import type { Batch, Storage } from "@bezel/core/storage"
 import { makeToolRegistry, tool, type ToolDraft, type ToolSource } from "@bezel/core/tool"
 import { openHarness, type TurnOptions } from "@bezel/core/turn"
 import * as Effect from "effect/Effect"
@@ -56,3 +56,33 @@ export const open = (
   })
 
 export const memory = (): MemorySession => new MemorySession()
+
+/** Lets whatever can run without time passing do so. */
+export const settle = Effect.gen(function*() {
+  for (let n = 0; n < 80; n++) yield* Effect.yieldNow
+})
+
+/** A kind of task that runs one effect and ends with what it gives. */
+export const simpleKind = (
+  name: string,
+  run: (api: { readonly taskID: string; readonly conversationID: string }) => Effect.Effect<string>,
+  options: { readonly abort?: (api: SimpleApi) => Effect.Effect<void, { readonly message: string }> } = {}
+) =>
+  TaskKind.make(name, {
+    input: Schema.Struct({}),
+    checkpoint: Schema.Struct({ phase: Schema.Literal("none") }),
+    slot: { schema: Schema.Struct({}), initial: {} },
+    result: Schema.String,
+    failure: Schema.Struct({ message: Schema.String }),
+    initial: (_, api) => Effect.map(run(api), (result) => ({ done: () => ({ status: "completed", result } as const) })),
+    phases: { none: () => Effect.succeed("retry" as const) },
+    ...(options.abort === undefined ? {} : { abort: (_, api) => options.abort?.(api) ?? Effect.void })
+  })
+
+type SimpleApi = TaskApi<{ readonly phase: string }, unknown>
+
+/** Storage whose commits can be watched, and held back. */
+export const watched = (storage: Storage, before: (batch: Batch) => Effect.Effect<void>): Storage => ({
+  ...storage,
+  commit: (batch) => Effect.andThen(before(batch), storage.commit(batch))
+})

@@ -74,6 +74,8 @@ export interface InputHandle {
   readonly id: string
   /** Interrupting the wait changes nothing. */
   readonly wait: Effect.Effect<InputOutcome, HarnessError>
+  /** How it has ended, or `null` while it has not. */
+  readonly result: Effect.Effect<InputOutcome | null, HarnessError>
   readonly abort: Effect.Effect<"aborted" | "already_placed" | "ended", HarnessError>
 }
 

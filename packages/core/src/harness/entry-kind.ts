@@ -5,7 +5,8 @@ import { type EntryKind, HarnessError } from "./api.ts"
 /** Entries under `bezel.` are the core's; the one that anybody may write. */
 export const noticeKind = "bezel.notice"
 
-const isReserved = (kind: string): boolean => kind === "bezel" || kind.startsWith("bezel.")
+/** Whether a name is the core's. */
+export const isReserved = (kind: string): boolean => kind === "bezel" || kind.startsWith("bezel.")
 
 /** Why an extension may not write entries of this kind, or `null`. */
 export const entryFault = (

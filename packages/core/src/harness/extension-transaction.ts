@@ -130,6 +130,16 @@ const createTask = <I>(
     })
   }
   const after = options?.after ?? []
+  // Only what was created before can be waited for, so there are no cycles, and nothing waits for itself.
+  for (const ref of after) {
+    if (!tx.isTaskID(ref.id)) {
+      throw new HarnessError({
+        code: "invalid",
+        message:
+          `There is no task "${ref.id}" to come after; a task can only come after one that was created before it.`
+      })
+    }
+  }
   const task = tx.createTask(state, {
     kind: kind.name,
     input: strict(encoded.success, "The task's input"),

@@ -20,6 +20,7 @@ import {
   type Section
 } from "./api.ts"
 import type { PluginSlices, RewindableDocument } from "./documents.ts"
+import { isReserved } from "./entry-kind.ts"
 import type { Authority } from "./extension-transaction.ts"
 import type { CommitLine } from "./line.ts"
 import { namespaceState } from "./projection.ts"
@@ -188,8 +189,11 @@ const applies = (options: HookOptions, state: ConversationState, session: Sessio
 }
 
 const namespaceFault = (id: string, shape: NamespaceShape): HarnessError | null => {
-  if (id === "bezel" || id.startsWith("bezel.internal") || id === "") {
-    return new HarnessError({ code: "not_permitted", message: `A plugin's namespace may not be named "${id}".` })
+  if (isReserved(id) || id === "") {
+    return new HarnessError({
+      code: "not_permitted",
+      message: `A plugin's namespace may not be named "${id}"; names under "bezel." are the core's.`
+    })
   }
   const seen = new Set<string>()
   for (const defaults of [shape.session, shape.rewindable, shape.sticky]) {
@@ -263,7 +267,14 @@ const mergedDraft = (
       owner(key)[key] = value
       return true
     },
-    deleteProperty: () => false
+    defineProperty: (_, key, descriptor) => {
+      if (typeof key !== "string" || !("value" in descriptor)) return false
+      owner(key)[key] = descriptor.value
+      return true
+    },
+    deleteProperty: () => false,
+    setPrototypeOf: () => false,
+    preventExtensions: () => false
   })
 }
 

@@ -96,6 +96,12 @@ export class Transaction {
     return `${letter}${this.#state.nextID++}`
   }
 
+  /** Whether the id may be of a task that this commit, or an earlier one, has created. */
+  isTaskID(id: RecordID): boolean {
+    const number = Number(id.slice(1))
+    return id.startsWith("t") && Number.isInteger(number) && number > 0 && number < this.#state.nextID
+  }
+
   /** Makes the whole commit fail with this, also when the builder goes on. */
   poison(error: HarnessError): void {
     this.#poisoned ??= error

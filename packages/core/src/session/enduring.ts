@@ -16,6 +16,7 @@ export const enduring = (id: string, resolve: (id: string) => Through): Conversa
   const handle = (inputID: string): InputHandle => ({
     id: inputID,
     wait: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.wait)),
+    result: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.result)),
     abort: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.abort))
   })
   return {

@@ -51,11 +51,15 @@ export const makeConversation = (session: Session, state: ConversationState): Co
   const inputHandle = (record: InputRecord): InputHandle => ({
     id: record.id,
     wait: Effect.flatMap(session.inputEnd(record.id), outcomeOf),
+    result: Effect.flatMap(
+      line.read(() => line.state.inputs.has(record.id)),
+      (live) => live ? Effect.succeed(null) : Effect.flatMap(session.inputEnd(record.id), outcomeOf)
+    ),
     abort: line.commit((tx) => {
       const current = tx.input(record.id)
       if (current === undefined) return "ended"
       if (current.status === "placed") return "already_placed"
-      dropInput(tx, state, current)
+      dropInput(tx, state, current, "aborted")
       return "aborted"
     })
   })
@@ -153,6 +157,11 @@ export const makeConversation = (session: Session, state: ConversationState): Co
           code: "busy",
           message: "A turn is running in this conversation; interrupt it or wait before you start over."
         })
+      }
+      // What waited was said into the context that ends here.
+      for (const inputID of tx.sticky(state).inbox.map((item) => item.id)) {
+        const input = tx.input(inputID)
+        if (input !== undefined) dropInput(tx, state, input, "stale")
       }
       const text = handoff?.trim() ?? ""
       const entry = tx.appendEntry(state, {

@@ -34,7 +34,7 @@ import { runHandler } from "./hooks.ts"
 import { endTurn, type GenerationInput, nextGeneration } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
-import { compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
+import { compactionOf, defaultFrames, defaultRetry, type TurnOptions } from "./options.ts"
 import { prepareRequest } from "./request.ts"
 import { streamAnswer } from "./stream.ts"
 
@@ -95,7 +95,7 @@ export const generationKind = (
         ? model.stream(request)
         : model.resume?.(deferred, request) ?? Stream.fail(cannotResume)
       const outcome = yield* Effect.onInterrupt(
-        streamAnswer(stream, runtime),
+        streamAnswer(stream, runtime, options.frames ?? defaultFrames),
         () => asBefore(task, runtime, number, deferred)
       )
       if (
@@ -293,7 +293,7 @@ export const generationKind = (
 
   return {
     name: taskKinds.generation,
-    enter: byPhase((task, runtime) => attempt(task, runtime, 1), {
+    enter: byPhase((task, runtime) => Effect.andThen(showPreparing(runtime), attempt(task, runtime, 1)), {
       prepared: (task, runtime) => attempt(task, runtime, checkpointNumber(task, "attempt", 1)),
       requesting: (task, runtime) =>
         failedAttempt(task, runtime, checkpointNumber(task, "attempt", 1), {
@@ -310,6 +310,15 @@ export const generationKind = (
     failed: (tx, _task, conversation, message) => failTurn(tx, conversation, { kind: "internal", message })
   }
 }
+
+/** What has waited for a compaction shows that it goes on. */
+const showPreparing = (runtime: TaskRuntime): Effect.Effect<void, HarnessError> =>
+  runtime.conversation.sticky.turn?.generation?.stage !== "waiting"
+    ? Effect.void
+    : runtime.commit((tx) => {
+      const generation = tx.sticky(runtime.conversation).turn?.generation
+      if (generation != null) generation.stage = "preparing"
+    })
 
 /** Compactions without an answer between them; after that the overflow is the turn's failure. */
 const overflowLimit = 2

@@ -97,20 +97,25 @@ export const acceptInput = (
   return tx.input(id) ?? record
 }
 
-/** Takes an input out of the queue for good. */
-export const dropInput = (tx: Transaction, state: ConversationState, record: InputRecord): void => {
+/** Takes an input out of the queue for good: somebody has taken it back, or what it was said into is gone. */
+export const dropInput = (
+  tx: Transaction,
+  state: ConversationState,
+  record: InputRecord,
+  reason: "aborted" | "stale"
+): void => {
   const inbox = tx.sticky(state).inbox
   const index = inbox.findIndex((item) => item.id === record.id)
   if (index >= 0) inbox.splice(index, 1)
-  tx.putInput(state, { ...record, status: "unanswered", reason: "aborted" })
-  tx.emit(state, { type: "input.aborted", id: record.id })
+  tx.putInput(state, { ...record, status: "unanswered", reason })
+  tx.emit(state, { type: "input.aborted", id: record.id, reason })
 }
 
 /** An idle boundary: begins a turn with what is queued, if anything is. */
 const placeQueued = (tx: Transaction, state: ConversationState): void => {
   const sticky = tx.sticky(state)
   flushWrites(tx, state)
-  const placed = place(tx, state, () => true, state.rewindable.config.queue === "all" ? Infinity : 1)
+  const placed = place(tx, state, () => true)
   if (placed.length === 0) return
   sticky.turn = { inputs: placed, generation: null, message: null, tools: [] }
   tx.emit(state, { type: "turn.started", inputs: placed })
@@ -120,19 +125,19 @@ const placeQueued = (tx: Transaction, state: ConversationState): void => {
 /** The boundary after tools: what was written meanwhile, then the steers. They join the running turn. */
 export const placeSteers = (tx: Transaction, state: ConversationState): void => {
   flushWrites(tx, state)
-  const placed = place(tx, state, (item) => item.whenBusy === "steer", Infinity)
+  const placed = place(tx, state, (item) => item.whenBusy === "steer")
   tx.sticky(state).turn?.inputs.push(...placed)
 }
 
-/** Moves up to `limit` matching inputs, in order of admission, from the queue into the transcript. */
+/** Moves matching inputs, in order of admission and as many as the conversation's settings say, into the transcript. */
 const place = (
   tx: Transaction,
   state: ConversationState,
-  matches: (item: { readonly whenBusy: string }) => boolean,
-  limit: number
+  matches: (item: { readonly whenBusy: string }) => boolean
 ): Array<string> => {
   const sticky = tx.sticky(state)
   const placed: Array<string> = []
+  const limit = state.rewindable.config.queue === "all" ? Infinity : 1
   for (const id of sticky.inbox.filter(matches).slice(0, limit).map((item) => item.id)) {
     const record = tx.input(id)
     sticky.inbox.splice(sticky.inbox.findIndex((item) => item.id === id), 1)
@@ -185,7 +190,8 @@ export const nextGeneration = (
   })
   const turn = tx.sticky(state).turn
   if (turn === null) return
-  turn.generation = { task: task.id, stage: "preparing", attempt: 1, model: null, retryAt: null, error: null }
+  const stage = after.length === 0 ? "preparing" : "waiting"
+  turn.generation = { task: task.id, stage, attempt: 1, model: null, retryAt: null, error: null }
   turn.message = null
   turn.tools = []
 }

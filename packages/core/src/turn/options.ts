@@ -17,6 +17,15 @@ export interface RetryPolicy {
 
 export const defaultRetry: RetryPolicy = { attempts: 5, firstWait: 1_000, longestWait: 600_000 }
 
+/** How an answer shows while it streams: a commit after so much time, or so much text, whichever comes first. */
+export interface Frames {
+  readonly millis: number
+  /** UTF-16 units. */
+  readonly characters: number
+}
+
+export const defaultFrames: Frames = { millis: 100, characters: 256 }
+
 /** When a conversation is summarized. */
 export interface Compaction {
   /** Whether a full context is summarized by itself; asking for it always works. */
@@ -56,6 +65,7 @@ export interface TurnOptions {
   /** Opens a bounded file of the session for output that does not fit a result. */
   readonly artifact: (name: string) => Effect.Effect<ArtifactWriter>
   readonly retry?: RetryPolicy
+  readonly frames?: Frames
   /** How long a hook may take, unless it has said that it waits for a person. */
   readonly hookLimit?: Duration.Input
   readonly onReport?: (report: HarnessReport) => void

@@ -122,12 +122,12 @@ const goOn = (
   }
   const handoff = controls.map((control) => control.handoff).filter((text) => text !== undefined)
   if (handoff.length > 0) {
-    tx.appendEntry(state, {
+    const entry = tx.appendEntry(state, {
       kind: entryKinds.handoff,
       head: { after: null },
       model: [{ role: "user", content: [{ type: "text", text: handoff.join("\n\n") }] }]
     })
-    tx.emit(state, { type: "head.moved" })
+    tx.emit(state, { type: "head.moved", entry: entry.id })
   }
   placeSteers(tx, state)
   const added = new Set([...input.added, ...controls.flatMap((control) => control.addTools ?? [])])

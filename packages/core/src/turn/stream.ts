@@ -1,8 +1,9 @@
 /**
- * Streams an answer into the live message: the first words at once, then one commit every 100 ms or 256 characters.
+ * Streams an answer into the live message: the first words at once, then one commit every 100 ms or 256 characters, or as
+ * it is set.
  *
- * A provider that stutters still shows what it sent within 100 ms; one that floods costs a commit per 256 characters, not
- * per delta. The stream waits for a due commit, which is the back-pressure on the provider.
+ * A provider that stutters still shows what it sent within that time; one that floods costs a commit per so many characters,
+ * not per delta. The stream waits for a due commit, which is the back-pressure on the provider.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -15,9 +16,7 @@ import type { HarnessError, TaskRuntime } from "../harness/index.ts"
 import { append } from "../json/index.ts"
 import { ModelError, type ModelPart } from "../model/index.ts"
 import { Answer, type AnswerFrame } from "./answer.ts"
-
-const frameMillis = 100
-const frameUnits = 256
+import type { Frames } from "./options.ts"
 
 export interface StreamOutcome {
   readonly answer: Answer
@@ -27,7 +26,8 @@ export interface StreamOutcome {
 
 export const streamAnswer = Effect.fn("Turn.stream")(function*(
   parts: Stream.Stream<ModelPart, ModelError>,
-  runtime: TaskRuntime
+  runtime: TaskRuntime,
+  every: Frames
 ): Effect.fn.Return<StreamOutcome, HarnessError> {
   const answer = new Answer()
   const frames = Semaphore.makeUnsafe(1)
@@ -52,12 +52,12 @@ export const streamAnswer = Effect.fn("Turn.stream")(function*(
     if (answer.pending === 0) return Effect.void
     // The closing commit shows the rest; and arguments of a call that nobody waits to read can wait for the next tick.
     if (answer.finish !== null) return Effect.void
-    if (lastFrame === -Infinity && answer.hasProse || answer.pending >= frameUnits) return flush
+    if (lastFrame === -Infinity && answer.hasProse || answer.pending >= every.characters) return flush
     dirty.openUnsafe()
     return Effect.void
   })
 
-  const tick = Effect.forever(Effect.andThen(dirty.await, Effect.andThen(Effect.sleep(frameMillis), flush)))
+  const tick = Effect.forever(Effect.andThen(dirty.await, Effect.andThen(Effect.sleep(every.millis), flush)))
 
   const exit = yield* Effect.exit(Effect.raceFirst(consume, tick))
   if (Exit.isFailure(exit)) {

@@ -5,6 +5,7 @@ import { type ConversationState, type Session, type TaskRuntime, type Transactio
 import { type ConversationSeed, type OwnedConversation, ToolFailure, type ToolWork } from "../tool/index.ts"
 import { makeConversation } from "./conversation.ts"
 import { entryKinds } from "./kinds.ts"
+import { updateTool } from "./tool-view.ts"
 
 const asFailure = (error: HarnessError): ToolFailure => new ToolFailure({ message: error.message })
 
@@ -34,7 +35,16 @@ export const makeToolWork = (session: Session, runtime: TaskRuntime, taskID: str
   return {
     task: (kind, input, options) =>
       Effect.mapError(
-        runtime.commit((tx) => session.transaction(tx, state, { mayCreate: true }).createTask(kind, input, options)),
+        runtime.commit((tx) => {
+          const created = session.transaction(tx, state, { mayCreate: true }).createTask(kind, input, options)
+          // What goes on behind this call shows as what the call continues in.
+          if (options?.background === true) {
+            updateTool(tx, state, taskID, (tool) => {
+              tool.continuedBy = created.id
+            })
+          }
+          return created
+        }),
         asFailure
       ),
     waitForTask: (ref) =>
