@@ -5,7 +5,7 @@
  * limits of their own transports: a side that does not read is given up, and nothing grows without end here.
  */
 import type { Transport } from "@bezel/core/rpc"
-import type { ServiceError } from "@bezel/core/service"
+import { ServiceError } from "@bezel/core/service"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
@@ -15,17 +15,20 @@ const passOn = (from: Transport, to: Transport) =>
     return null
   })
 
+const gone = new ServiceError({ code: "disconnected", message: "The client has left." })
+
 /** Until either side closes. A host that cannot be had is told to the client. */
 export const relay = (
   client: Transport,
   connect: Effect.Effect<Transport, ServiceError, Scope.Scope>
 ): Effect.Effect<void> =>
   Effect.gen(function*() {
-    const host = yield* connect
+    // Nobody waits for a host on behalf of a client that has left meanwhile.
+    const host = yield* Effect.raceFirst(connect, Effect.andThen(client.closed, Effect.fail(gone)))
     yield* Effect.raceFirst(passOn(client, host), passOn(host, client))
-    yield* Effect.all([host.close, client.close], { discard: true })
+    yield* host.close
   }).pipe(
-    Effect.raceFirst(client.closed),
     Effect.scoped,
-    Effect.catch((error) => client.dismiss(error))
+    Effect.catch((error) => client.dismiss(error)),
+    Effect.ensuring(client.close)
   )

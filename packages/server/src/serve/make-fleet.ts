@@ -108,7 +108,6 @@ const make = ({ lists, roll }: FleetOptions) =>
           yield* host.serve(transport, { sessionID, user: name })
         }).pipe(
           Effect.catch((error) => transport.dismiss(unavailable(error))),
-          Effect.raceFirst(transport.closed),
           Effect.scoped
         )
     })

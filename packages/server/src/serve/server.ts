@@ -10,13 +10,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import { join } from "node:path"
 import { serveHttp } from "../http/index.ts"
-import { isLoopback } from "./address.ts"
+import { isEveryAddress, isLoopback } from "./address.ts"
 import { announceServer, claimServer, type ServerClaimed, type ServerFolders } from "./discovery.ts"
 import { Fleet, type FleetShape } from "./fleet.ts"
-import type { AddressUnavailable } from "./listen.ts"
+import { type AddressUnavailable, urlHost } from "./listen.ts"
 import { fleetLayer, type OfferedLists } from "./make-fleet.ts"
 import { makeRoll } from "./roll.ts"
 import { rpcUpgrades } from "./rpc.ts"
@@ -90,9 +90,13 @@ export const startServer = <R, E>(
       yield* Effect.provideContext(Layer.build(fleetLayer({ lists: options.lists, roll })), services),
       Fleet
     )
-    const onUpgrade = yield* rpcUpgrades(fleet)
+    const presentations = yield* Scope.make()
+    const onUpgrade = yield* Scope.provide(rpcUpgrades(fleet), presentations)
     const tokens = makeTokens(folders.state, token)
-    const { url } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade })
+    const { port } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade })
+    // Before the port is closed, which waits for whatever is connected.
+    yield* Effect.addFinalizer((exit) => Scope.close(presentations, exit))
+    const url = `http://${urlHost(isEveryAddress(options.host) ? "127.0.0.1" : options.host)}:${port}`
     yield* announceServer(folders, { url, version })
     const unfinished = yield* roll.unfinished(fleet.records)
     yield* Effect.forkScoped(takeUp(fleet, unfinished))

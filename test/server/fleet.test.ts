@@ -1,0 +1,152 @@
+/** The fleet of a server, over each kind of placement: the same test for all. */
+import { Conversation, conversationKey } from "@bezel/core/host"
+import { Connection, makeMemoryPair } from "@bezel/core/rpc"
+import { ServiceError } from "@bezel/core/service"
+import { SessionPicker } from "@bezel/plugins/session-directory"
+import type { FleetShape } from "@bezel/server/serve"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { fleetOver, type Isolation } from "./deployment.ts"
+
+const owner = { name: "owner", scope: "admin" } as const
+const ann = { name: "ann", scope: "admin" } as const
+
+/** A presentation as it comes from outside: its bytes go through the fleet. */
+const presentation = (fleet: FleetShape, first: string, caller: typeof owner | typeof ann = owner) =>
+  Effect.gen(function*() {
+    const connection = yield* Connection.make({
+      label: "test",
+      firstSession: first,
+      connect: (sessionID) =>
+        Effect.gen(function*() {
+          const [client, server] = makeMemoryPair()
+          yield* Effect.forkScoped(fleet.relay(sessionID ?? first, server, caller))
+          yield* Effect.addFinalizer(() => client.close)
+          return client
+        })
+    })
+    yield* until(connection.state.changes, ({ status }) => status === "connected")
+    yield* connection.select(first)
+    return connection
+  })
+
+const until = <A>(changes: Stream.Stream<A>, predicate: (value: A) => boolean) =>
+  Effect.timeout(Stream.runHead(Stream.filter(changes, predicate)), "15 seconds")
+
+describe.each<Isolation>(["none", "location", "session"])(
+  "a fleet with isolation %s",
+  { timeout: 60_000 },
+  (isolation) => {
+    it.live("answers prompts through the API of a session's place", () =>
+      Effect.gen(function*() {
+        const { fleet, work } = yield* fleetOver(isolation)
+        const { session } = yield* fleet.location(work)
+        const { id } = yield* session.create({ title: "a talk" })
+        expect(yield* fleet.records.get(id)).toMatchObject({ title: "a talk", location: { directory: work } })
+        const api = yield* fleet.session(id)
+        const { inputID } = yield* api.prompt({ sessionID: id, prompt: { text: "hi" } })
+        expect(yield* api.wait(id, inputID)).toMatchObject({ status: "done", text: "hello" })
+      }).pipe(Effect.scoped))
+
+    it.live("lists what a place offers", () =>
+      Effect.gen(function*() {
+        const { fleet, work } = yield* fleetOver(isolation)
+        const place = yield* fleet.location(work)
+        expect((yield* place.plugins).map(({ id }) => id)).toContain("bezel.session-directory")
+        expect((yield* place.models).map(({ info }) => info.provider)).toEqual(["test"])
+        expect(yield* place.tools).toEqual([])
+        expect(yield* place.agents).toEqual([])
+      }).pipe(Effect.scoped))
+
+    it.live("has presentations from outside see and steer a session, all of them the same", () =>
+      Effect.gen(function*() {
+        const { fleet, work } = yield* fleetOver(isolation)
+        const { id } = yield* (yield* fleet.location(work)).session.create()
+        const [one, two] = yield* Effect.all([presentation(fleet, id), presentation(fleet, id, ann)])
+        const key = conversationKey(id, "c1")
+        const [first, second] = yield* Effect.all([one.use(Conversation, { key }), two.use(Conversation, { key })])
+        const { inputID } = yield* first.send({ text: "hi" })
+        expect(yield* second.wait({ inputID })).toMatchObject({ status: "done", text: "hello" })
+        yield* until(second.view.changes, ({ turn, entries }) => turn === null && entries.length === 2)
+        yield* until(first.view.changes, ({ turn, entries }) => turn === null && entries.length === 2)
+        expect(first.view.value).toEqual(second.view.value)
+      }).pipe(Effect.scoped))
+
+    it.live("shows the directory of sessions to a presentation from outside, and lets it go over to another session", () =>
+      Effect.gen(function*() {
+        const { fleet, work } = yield* fleetOver(isolation)
+        const { session } = yield* fleet.location(work)
+        const [one, other] = yield* Effect.all([session.create({ title: "one" }), session.create({ title: "other" })])
+        const connection = yield* presentation(fleet, one.id)
+        const picker = yield* connection.use(SessionPicker)
+        yield* until(picker.state.changes, ({ upstream }) => upstream === "connected")
+        // Made beside the directory, as over HTTP: it is seen once somebody asks.
+        yield* picker.refresh()
+        yield* until(picker.state.changes, ({ sessions }) => sessions.length === 2)
+        const seen: Array<string> = []
+        yield* Effect.forkScoped(
+          Stream.runForEach(connection.state.changes, ({ status }) => Effect.sync(() => seen.push(status)))
+        )
+        yield* connection.select(other.id)
+        expect(connection.session.value).toBe(other.id)
+        const conversation = yield* connection.use(Conversation, { key: conversationKey(other.id, "c1") })
+        const { inputID } = yield* conversation.send({ text: "hi" })
+        expect(yield* conversation.wait({ inputID })).toMatchObject({ status: "done" })
+        expect(seen).not.toContain("disconnected")
+      }).pipe(Effect.scoped))
+
+    it.live("keeps showing a session when another one cannot be had, and says why", () =>
+      Effect.gen(function*() {
+        const { fleet, work } = yield* fleetOver(isolation)
+        const { id } = yield* (yield* fleet.location(work)).session.create()
+        const connection = yield* presentation(fleet, id)
+        const error = yield* Effect.flip(connection.select("ses_unknown"))
+        expect(error).toBeInstanceOf(ServiceError)
+        expect(error.message).toContain("ses_unknown")
+        expect(connection.session.value).toBe(id)
+        expect(connection.state.value.status).toBe("connected")
+      }).pipe(Effect.scoped))
+
+    it.live("deletes a session that was just used, once its host has closed it", () =>
+      Effect.gen(function*() {
+        const { fleet, work } = yield* fleetOver(isolation)
+        const { id } = yield* (yield* fleet.location(work)).session.create()
+        yield* Effect.scoped(
+          Effect.flatMap(fleet.session(id), (session) =>
+            Effect.flatMap(session.prompt({ sessionID: id, prompt: { text: "hi" } }), ({ inputID }) =>
+              session.wait(id, inputID)))
+        )
+        yield* fleet.records.remove(id)
+        expect(yield* Effect.flip(fleet.records.get(id))).toMatchObject({ _tag: "UnknownSession" })
+      }).pipe(Effect.scoped))
+  }
+)
+
+describe("a fleet of processes", { timeout: 60_000 }, () => {
+  it.live("has presentations come back to a host that was killed while it worked, and its turn go on", () =>
+    Effect.gen(function*() {
+      const { fleet, hosts, work } = yield* fleetOver("location")
+      const { id } = yield* (yield* fleet.location(work)).session.create()
+      const connection = yield* presentation(fleet, id)
+      const conversation = yield* connection.use(Conversation, { key: conversationKey(id, "c1") })
+      const { inputID } = yield* conversation.send({ text: "hi" })
+      for (const pid of hosts()) process.kill(pid, "SIGKILL")
+      yield* until(connection.state.changes, ({ status }) => status === "disconnected")
+      yield* until(connection.state.changes, ({ status }) => status === "connected")
+      expect(yield* conversation.wait({ inputID })).toMatchObject({ status: "done" })
+    }).pipe(Effect.scoped))
+})
+
+describe("the roll", () => {
+  it.live("names the sessions whose work was cut off, and none that others have used or that were done", () =>
+    Effect.gen(function*() {
+      const { fleet, roll, work } = yield* fleetOver("none")
+      const { session } = yield* fleet.location(work)
+      const ids = (yield* Effect.all([session.create(), session.create(), session.create()])).map(({ id }) => id)
+      const [cut = "", done = "", foreign = ""] = ids
+      yield* roll.enter(cut)
+      yield* roll.enter(done)
+      for (const id of [cut, foreign]) yield* fleet.records.report(id, { status: "active" })
+      expect(yield* roll.unfinished(fleet.records)).toEqual([cut])
+    }).pipe(Effect.scoped))
+})
