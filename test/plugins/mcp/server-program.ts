@@ -116,7 +116,10 @@ const plainTools = () =>
   [...Object.keys(handlers), ...extra].map((name) => ({
     name,
     description: `${name} of the test`,
-    inputSchema: { $schema: "http://json-schema.org/draft-07/schema#", ...object({ text: { type: "string", minLength: 1 } }) }
+    inputSchema: {
+      $schema: "http://json-schema.org/draft-07/schema#",
+      ...object({ text: { type: "string", minLength: 1 } })
+    }
   }))
 
 const hostileTools = () => [
@@ -166,7 +169,11 @@ const methods: { readonly [name: string]: (params: Arguments, id: number) => obj
   },
   "prompts/list": () => ({
     prompts: [
-      { name: "review", description: "Reviews\u001b[2J code", arguments: [{ name: "file", required: true }, { name: "how" }] },
+      {
+        name: "review",
+        description: "Reviews\u001b[2J code",
+        arguments: [{ name: "file", required: true }, { name: "how" }]
+      },
       { name: "bad\u001b", description: "x" }
     ]
   }),

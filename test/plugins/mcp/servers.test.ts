@@ -86,7 +86,9 @@ describe("a server that dies", () => {
         "two"
       ])
       yield* host.ask(sessionID, "go")
-      expect((yield* until("test", ({ status }) => status === "waiting")).error).toBe("its process was ended by SIGKILL")
+      expect((yield* until("test", ({ status }) => status === "waiting")).error).toBe(
+        "its process was ended by SIGKILL"
+      )
       expect(yield* host.ask(sessionID, "go on")).toBe("two")
       expect(results()[0]).toMatchObject({ isFailure: false })
       expect(starts(folder)).toHaveLength(2)
@@ -224,7 +226,10 @@ describe("a hostile server", () => {
         call("test_big", { bytes: 40_000_000, id: false })
       ], "ok"])
       yield* host.ask(sessionID, "go")
-      expect(results()[0]).toMatchObject({ isFailure: true, result: expect.stringContaining("the connection was lost") })
+      expect(results()[0]).toMatchObject({
+        isFailure: true,
+        result: expect.stringContaining("the connection was lost")
+      })
       const state = yield* until("test", ({ status }) => status === "waiting")
       expect(state.error).toBe("it sent a message of 38.2 MiB, and 32 MiB is the limit")
     }).pipe(Effect.scoped))

@@ -52,7 +52,14 @@ describe("what a model is offered", () => {
           id,
           session: (ctx) =>
             Effect.asVoid(ctx.tool.transform((draft) =>
-              draft.set(name, tool({ description: "own", input: Schema.Struct({}), execute: () => Effect.succeed("own") }))
+              draft.set(
+                name,
+                tool({
+                  description: "own",
+                  input: Schema.Struct({}),
+                  execute: () => Effect.succeed("own")
+                })
+              )
             ))
         })
       const { connections, host, model, sessionID } = yield* world(plain, ["ok"], {
@@ -157,7 +164,12 @@ describe("a result", () => {
 describe("a call that runs", () => {
   it.live("shows its progress, without control characters", () =>
     Effect.gen(function*() {
-      const { host, sessionID } = yield* world(plain, [[call("test_progress", {})], "ok", [call("test_finish", {})], "never"])
+      const { host, sessionID } = yield* world(plain, [
+        [call("test_progress", {})],
+        "ok",
+        [call("test_finish", {})],
+        "never"
+      ])
       const client = yield* host.connect(sessionID)
       const conversation = yield* client.use(Conversation, { key: conversationKey(sessionID, "c1") })
       yield* Effect.forkScoped(host.ask(sessionID, "go"))
