@@ -1,2 +1,11 @@
-/** `@bezel/sdk`: the definition of the HTTP API and its typed client. */
-export * from "./api/index.ts"
+/**
+ * `@bezel/sdk`: the definition of the HTTP API and its typed client, for Node and for browsers.
+ *
+ * `createClient` speaks promises, `makeEffectClient` effects; `@bezel/sdk/node` finds the server of this user by itself, and
+ * `@bezel/sdk/api` is the definition alone.
+ */
+export type { Page, Session, SessionEvent, SessionMessage, WaitResult } from "./api/index.ts"
+export * from "./client/effect-client.ts"
+export { BezelError } from "./client/error.ts"
+export type { EventOptions, Identified } from "./client/event-stream.ts"
+export { type BezelClient, createClient, type Promised, promised } from "./client/promise-client.ts"

@@ -14,7 +14,8 @@ import { tool } from "@bezel/core/tool"
 import { inlineLocations, Placement } from "@bezel/server"
 import { type HttpServerOptions, serveHttp } from "@bezel/server/http"
 import { type Caller, Fleet, type FleetShape, type TokenScope } from "@bezel/server/serve"
-import { Context, Effect, Layer, Schema, Scope } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
+import type { Scope } from "effect"
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fleetLayer } from "../../../packages/server/src/serve/make-fleet.ts"
@@ -52,6 +53,18 @@ export const asking = Plugin.define({
     ))
 })
 
+/** The fields of answers that tests look at. */
+export interface Answer {
+  readonly id: string
+  readonly inputID: string
+  readonly status: string
+  readonly text: string
+  readonly items: ReadonlyArray<Record<string, unknown>>
+  readonly next?: string
+  readonly error: { readonly code: string; readonly message: string; readonly data?: Record<string, unknown> }
+  readonly [field: string]: unknown
+}
+
 export interface TestServer {
   readonly url: string
   /** The directory of those who name none. */
@@ -67,7 +80,7 @@ export interface TestServer {
       readonly raw?: string | Uint8Array
       readonly headers?: Record<string, string>
     }
-  ) => Promise<{ readonly status: number; readonly headers: Headers; readonly text: string; readonly json: any }>
+  ) => Promise<{ readonly status: number; readonly headers: Headers; readonly text: string; readonly json: Answer }>
 }
 
 export const startTestServer = (
@@ -115,7 +128,7 @@ export const startTestServer = (
       })
       const text = await response.text()
       const isJson = response.headers.get("content-type")?.includes("json") ?? false
-      return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : null }
+      return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : {} }
     }
     return { url, directory, fleet, model, call }
   }).pipe(Effect.orDie)

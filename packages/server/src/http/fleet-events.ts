@@ -60,8 +60,11 @@ export const makeFleetEvents = (fleet: FleetShape): Effect.Effect<FleetEvents, n
       yield* Effect.timeoutOption(due.await, "1 second")
     })))
     yield* Effect.forkScoped(
-      Stream.runForEach(fleet.processes.changes, ({ error, id, location, sessionID, state }) =>
-        events.emit({ type: "host.changed", id, directory: location.directory, sessionID, state, error }))
+      Stream.runForEach(
+        fleet.processes.changes,
+        ({ error, id, location, sessionID, state }) =>
+          events.emit({ type: "host.changed", id, directory: location.directory, sessionID, state, error })
+      )
     )
 
     const follow = Effect.acquireRelease(

@@ -1,7 +1,7 @@
 /** What sessions ask people, and the answers. */
 import { isJsonValue } from "@bezel/core/json"
 import * as Effect from "effect/Effect"
-import { ApiFailure, failure, toFailure } from "../failure.ts"
+import { type ApiFailure, failure, toFailure } from "../failure.ts"
 import type { SessionHandlers } from "../handler.ts"
 import type { ApiParts } from "../parts.ts"
 

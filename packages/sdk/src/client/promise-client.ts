@@ -1,0 +1,64 @@
+/** The client in promises: the same functions as in effects, and async iteration over events. */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import { type BezelEffectClient, type ClientOptions, makeEffectClient } from "./effect-client.ts"
+
+/** The same face with promises for effects and async iterables for streams. */
+export type Promised<T> = {
+  readonly [K in keyof T]: T[K] extends (...args: infer Args) => infer Result ?
+    Result extends Effect.Effect<infer A, infer _E> ? (...args: Args) => Promise<A> :
+    Result extends Stream.Stream<infer A, infer _E> ? (...args: Args) => AsyncIterable<A> :
+    T[K] :
+    Promised<T[K]>
+}
+
+export interface BezelClient extends Promised<BezelEffectClient> {
+  /** The same client, whose calls and iterations end when the signal does. */
+  readonly with: (options: { readonly signal: AbortSignal }) => BezelClient
+}
+
+/** The error itself and not what carries it: `BezelError` for whatever the server or the way to it says. */
+const settle = async (effect: Effect.Effect<unknown, unknown>, signal: AbortSignal | undefined): Promise<unknown> => {
+  const exit = await Effect.runPromiseExit(effect, signal === undefined ? undefined : { signal })
+  if (Exit.isSuccess(exit)) return exit.value
+  if (signal?.aborted === true) throw signal.reason
+  throw Cause.squash(exit.cause)
+}
+
+const until = <A>(stream: Stream.Stream<A, unknown>, signal: AbortSignal | undefined): Stream.Stream<A, unknown> =>
+  signal === undefined ? stream : Stream.interruptWhen(
+    stream,
+    Effect.callback<void>((resume) => {
+      const aborted = () => resume(Effect.void)
+      if (signal.aborted) return aborted()
+      signal.addEventListener("abort", aborted, { once: true })
+      return Effect.sync(() => signal.removeEventListener("abort", aborted))
+    })
+  )
+
+const convert = (value: unknown, signal: AbortSignal | undefined): unknown => {
+  if (typeof value === "function") {
+    return (...args: ReadonlyArray<unknown>) => {
+      const result: unknown = Reflect.apply(value, undefined, args)
+      if (Effect.isEffect(result)) return settle(result as Effect.Effect<unknown, unknown>, signal)
+      if (Stream.isStream(result)) {
+        return Stream.toAsyncIterable(until(result as Stream.Stream<unknown, unknown>, signal))
+      }
+      return result
+    }
+  }
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, convert(member, signal)]))
+}
+
+/** Puts promises in place of effects. */
+export const promised = (client: BezelEffectClient, signal?: AbortSignal): BezelClient => {
+  // The erasure point of the conversion: it goes over every member in one way, which the type says member by member.
+  const face = convert(client, signal) as Promised<BezelEffectClient>
+  return { ...face, with: ({ signal }) => promised(client, signal) }
+}
+
+/** A client of a server whose address and token are known. */
+export const createClient = (options: ClientOptions): BezelClient => promised(makeEffectClient(options))
