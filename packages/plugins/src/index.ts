@@ -39,6 +39,7 @@ type Feature =
   | "tools"
   | "question"
   | "subagent"
+  | "history"
   | "context"
   | "mcp"
   | "limits"
@@ -66,6 +67,7 @@ const order: ReadonlyArray<Feature> = [
   "commands",
   "mentions",
   "subagent",
+  "history",
   "compaction",
   "sessionDirectory",
   "versions",

@@ -2,6 +2,7 @@
  * The built-in sections of `bezel.jsonc`, all of them: what the composition root hands to `Settings.layer`.
  */
 import type { SettingsKey } from "@bezel/core/settings"
+import { SnapshotsSetting } from "../history/contract.ts"
 import { McpSetting } from "../mcp/contract.ts"
 import { PermissionsKey } from "../permissions/contract.ts"
 import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
@@ -29,6 +30,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   CompactionSetting,
   LimitsSetting,
   SessionsSetting,
+  SnapshotsSetting,
   TelemetrySetting,
   ThemeSetting,
   KeybindingsSetting

@@ -1,0 +1,230 @@
+/**
+ * What changed in a folder since it was looked at last, by git's index in a private folder: unchanged files cost a look at
+ * their times and nothing else.
+ *
+ * In a git repository the index begins as a copy of the user's, so that nothing has to be read of what that knows already;
+ * elsewhere every file is read once. What git ignores, repositories inside the folder and large files are left out. A folder
+ * with too many files, or too large ones together, is not looked at, and neither is any where there is no git: `prepare`
+ * then gives why.
+ */
+import { constants } from "node:fs"
+import * as FileSystem from "node:fs/promises"
+import * as NodePath from "node:path"
+import { absent, type FileState, observe, sameState } from "./file-state.ts"
+import { findRepository, GitFailed, PrivateGit, type UserRepository } from "./private-git.ts"
+
+export interface WorkTreeLimits {
+  /** Bytes of one file; what is larger is not kept. */
+  readonly maxFileBytes: number
+  /** Files that git does not know yet, and their bytes together. */
+  readonly maxNewFiles: number
+  readonly maxNewBytes: number
+}
+
+/** What became of one path between two looks. */
+export interface Difference {
+  /** Absolute. */
+  readonly path: string
+  readonly before: FileState
+  readonly after: FileState
+  /** Milliseconds since the epoch; for what is gone, when its folder changed. */
+  readonly changedAt: number
+}
+
+const list = ["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard"]
+
+const bytesOf = (paths: Iterable<string>): string => [...paths].map((path) => `${path}\0`).join("")
+
+export class WorkTree {
+  readonly #location: string
+  readonly #folder: string
+  readonly #limits: WorkTreeLimits
+  /** How each file was when it was looked at last, by absolute path. */
+  readonly #known = new Map<string, FileState>()
+  #git: PrivateGit | null = null
+  #alternates: string | null = null
+
+  /** `folder` is the private one. */
+  constructor(location: string, folder: string, limits: WorkTreeLimits) {
+    this.#location = location
+    this.#folder = folder
+    this.#limits = limits
+  }
+
+  get isReady(): boolean {
+    return this.#git !== null
+  }
+
+  /** How a file was at the last look; `undefined` for one that was not looked at. */
+  known(path: string): FileState | undefined {
+    return this.#known.get(path)
+  }
+
+  /** The first look. Gives why nothing can be said of this folder, or `null`. */
+  async prepare(): Promise<string | null> {
+    try {
+      const repository = await findRepository(this.#location)
+      const git = new PrivateGit(this.#folder, repository?.root ?? this.#location, this.#location)
+      const objects = repository === null ? null : NodePath.join(repository.commonDirectory, "objects")
+      this.#alternates = objects
+      const exclude = repository === null
+        ? ""
+        : await FileSystem.readFile(NodePath.join(repository.commonDirectory, "info", "exclude"), "utf8").catch(() =>
+          ""
+        )
+      await git.make(exclude)
+      await FileSystem.rm(`${git.index}.lock`, { force: true })
+      const isNew = !await FileSystem.access(git.index).then(() => true, () => false)
+      if (isNew && repository !== null) await this.#seed(git, repository)
+      else if (!isNew) await this.#load(git)
+      if (isNew) {
+        const why = await this.#addAll(git)
+        if (why !== null) return why
+        await this.#load(git)
+      }
+      this.#git = git
+      return null
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  /** Begins with the user's index. One that git cannot use here is not used. */
+  async #seed(git: PrivateGit, repository: UserRepository): Promise<void> {
+    try {
+      await FileSystem.copyFile(NodePath.join(repository.gitDirectory, "index"), git.index)
+      await FileSystem.chmod(git.index, 0o600)
+      await this.#load(git)
+      await this.#dropConverted(git)
+    } catch (error) {
+      if (error instanceof GitFailed && error.isMissing) throw error
+      this.#known.clear()
+      await FileSystem.rm(git.index, { force: true })
+    }
+  }
+
+  /**
+   * Forgets files whose content in git is not what is on the disk (line ends, filters): they are read like new ones. The two
+   * differ in size; one that was edited since does so too, and reading it anew harms nothing.
+   */
+  async #dropConverted(git: PrivateGit): Promise<void> {
+    const files = [...this.#known].flatMap(([path, state]) => state.type === "file" ? [{ path, state }] : [])
+    const sizes = await git.run(["cat-file", "--batch-check=%(objectname) %(objectsize)"], {
+      input: files.map(({ state }) => `${state.id}\n`).join(""),
+      ...(this.#alternates === null ? {} : { alternates: this.#alternates })
+    })
+    const dropped: Array<string> = []
+    sizes.toString("latin1").split("\n").forEach((line, index) => {
+      const file = files[index]
+      if (file !== undefined && line !== `${file.state.id} ${file.state.size}`) dropped.push(file.path)
+    })
+    if (dropped.length === 0) return
+    for (const path of dropped) this.#known.delete(path)
+    await git.run(["update-index", "-z", "--force-remove", "--stdin"], { input: bytesOf(this.#relative(dropped)) })
+  }
+
+  #relative(paths: ReadonlyArray<string>): ReadonlyArray<string> {
+    return paths.map((path) => NodePath.relative(this.#location, path))
+  }
+
+  /** Reads what the index knows, and the modes and sizes that the files have. */
+  async #load(git: PrivateGit): Promise<void> {
+    this.#known.clear()
+    const output = (await git.run(["ls-files", "-s", "-z"])).toString("utf8")
+    let count = 0
+    for (const line of output.split("\0")) {
+      const tab = line.indexOf("\t")
+      const [mode = "", id = "", stage] = line.slice(0, tab).split(" ")
+      if (tab < 0 || stage !== "0" || mode === "160000") continue
+      const path = NodePath.join(this.#location, line.slice(tab + 1))
+      if (++count % 500 === 0) await new Promise((resume) => setImmediate(resume))
+      const stats = await FileSystem.lstat(path).catch(() => null)
+      if (mode === "120000") this.#known.set(path, { type: "link", id })
+      else {
+        const otherwise = mode === "100755" ? 0o755 : 0o644
+        const isFile = stats?.isFile() === true
+        this.#known.set(path, {
+          type: "file",
+          id,
+          mode: isFile ? stats.mode & 0o7777 : otherwise,
+          size: isFile ? stats.size : -1
+        })
+      }
+    }
+  }
+
+  /** Paths that git sees as changed, gone or new, seen from the location; without repositories inside it. */
+  async #candidates(git: PrivateGit): Promise<ReadonlyArray<string>> {
+    const output = (await git.run(list)).toString("utf8")
+    const paths = new Set<string>()
+    for (const line of output.split("\0")) if (line.length > 2 && !line.endsWith("/")) paths.add(line.slice(2))
+    return [...paths]
+  }
+
+  async #addAll(git: PrivateGit): Promise<string | null> {
+    const candidates = await this.#candidates(git)
+    const { maxFileBytes, maxNewBytes, maxNewFiles } = this.#limits
+    if (candidates.length > maxNewFiles) return `it has more than ${maxNewFiles} files that no git repository knows`
+    const added: Array<string> = []
+    let bytes = 0
+    for (const path of candidates) {
+      const absolute = NodePath.join(this.#location, path)
+      const stats = await FileSystem.lstat(absolute).catch(() => null)
+      if (stats?.isFile() !== true && stats?.isSymbolicLink() !== true) continue
+      // One that may not be read would keep git from adding the others.
+      if (stats.isFile() && !await FileSystem.access(absolute, constants.R_OK).then(() => true, () => false)) continue
+      if (stats.size > maxFileBytes) {
+        this.#known.set(absolute, (await observe(absolute, maxFileBytes)).state)
+        continue
+      }
+      bytes += stats.size
+      if (bytes > maxNewBytes) return `its files are too large together (more than ${Math.round(maxNewBytes / 1e6)} MB)`
+      added.push(path)
+    }
+    // All contents in one file, which costs less than a file each.
+    await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
+      input: bytesOf(added),
+      config: ["core.bigFileThreshold=1"]
+    })
+    return null
+  }
+
+  /** What has changed since the last look. */
+  async look(): Promise<ReadonlyArray<Difference>> {
+    const git = this.#git
+    if (git === null) return []
+    const candidates = await this.#candidates(git)
+    const differences: Array<Difference> = []
+    const folders: Array<string> = []
+    const indexed: Array<string> = []
+    for (const relative of candidates) {
+      const path = NodePath.join(this.#location, relative)
+      const observed = await observe(path, this.#limits.maxFileBytes).catch(() => null)
+      // What may not be read is not kept track of.
+      if (observed === null) continue
+      const { changedAt, state } = observed
+      // A folder in the place of a file: the file is gone, and what is in the folder is listed by itself.
+      const isFolder = state.type === "unkept" && state.what === "folder"
+      const after: FileState = isFolder ? absent : state
+      if (isFolder) folders.push(relative)
+      else if (state.type !== "unkept") indexed.push(relative)
+      const before = this.#known.get(path) ?? absent
+      if (sameState(before, after)) continue
+      if (after.type === "absent") this.#known.delete(path)
+      else this.#known.set(path, after)
+      differences.push({ path, before, after, changedAt })
+    }
+    indexed.unshift(...folders)
+    if (indexed.length > 0) {
+      // One that goes away meanwhile is seen at the next look.
+      await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], { input: bytesOf(indexed) })
+        .catch(() => {})
+    }
+    return differences
+  }
+
+  /** Contents that git keeps, its user's repository included. */
+  async contents(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, Buffer>> {
+    return await this.#git?.contents(ids, this.#alternates) ?? new Map()
+  }
+}
