@@ -32,7 +32,7 @@ describe("bezel host-session", { timeout: 60_000 }, () => {
         processPlacement({
           command: [join(root, "bin/bezel"), "host-session"],
           state: join(home.folder, ".local/state/bezel"),
-          plugins: Plugin.sources("coordinator", [sessionDirectoryPlugin]),
+          plugins: () => Effect.succeed(Plugin.sources("coordinator", [sessionDirectoryPlugin])),
           options: { set: ["model=bezel/offline"], trust: false, verbose: false },
           environment: {
             HOME: home.folder,

@@ -17,7 +17,7 @@ for (const path of [data, work]) mkdirSync(path, { recursive: true })
 const layer = processPlacement({
   command: [process.execPath, join(import.meta.dirname, "host-program.ts")],
   state: join(root, "state"),
-  plugins: [],
+  plugins: () => Effect.succeed([]),
   options: { data, mode: "leaving" }
 }).pipe(
   Layer.provide(SessionStore.layer({ directory: data, version: "test" })),

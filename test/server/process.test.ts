@@ -72,7 +72,7 @@ const deployment = (
       processPlacement({
         command: [process.execPath, program],
         state: join(root, "state"),
-        plugins: Plugin.sources("coordinator", [sessionDirectoryPlugin, watching]),
+        plugins: () => Effect.succeed(Plugin.sources("coordinator", [sessionDirectoryPlugin, watching])),
         options: { data, mode },
         ...options
       }).pipe(Layer.provideMerge(stored))

@@ -22,7 +22,7 @@ import type { LocationRef } from "@bezel/core/location"
 import { Connection, Endpoint, loopback, makeMemoryPair } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
 import { SessionStore, type SessionStoreShape } from "@bezel/core/session"
-import { Settings } from "@bezel/core/settings"
+import { Settings, type SettingsReader } from "@bezel/core/settings"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -34,9 +34,13 @@ import * as Stream from "effect/Stream"
 import { connectTo } from "./connect.ts"
 import { HostProcesses, sharingClients } from "./host-processes.ts"
 
+export type CoordinatorPlugins = (
+  user: SettingsReader
+) => Effect.Effect<ReadonlyArray<PluginSource<CoordinatorContext>>, { readonly message: string }>
+
 export interface InlineOptions {
-  /** The coordinator facets, in manifest order. */
-  readonly plugins: ReadonlyArray<PluginSource<CoordinatorContext>>
+  /** The coordinator facets, in manifest order, by the user's settings. Asked when the coordinator boots. */
+  readonly plugins: CoordinatorPlugins
   /** The coordinator is up before anything else is, and nothing is without it; default: it boots on demand. */
   readonly coordinatorFirst?: boolean
 }
@@ -104,14 +108,18 @@ const make = ({ coordinatorFirst = false, plugins }: InlineOptions) =>
     const { isRunning, processes } = yield* makeProcesses(store, Deferred.await(map))
     // Made here, so that the coordinator outlives the locations that are made after it.
     const scope = yield* Scope.fork(yield* Effect.scope)
-    const boot = Effect.flatMap(settings.user, (user) =>
-      Coordinator.make({ plugins, settings: user, fleet: { records: fleetRecords(store), processes } })).pipe(
-        Effect.mapError(unavailable),
-        Effect.tapError((error) =>
-          Effect.logWarning(`There is no coordinator: ${error.message}`)
-        ),
-        Scope.provide(scope)
-      )
+    const boot = Effect.gen(function*() {
+      const user = yield* settings.user
+      return yield* Coordinator.make({
+        plugins: yield* plugins(user),
+        settings: user,
+        fleet: { records: fleetRecords(store), processes }
+      })
+    }).pipe(
+      Effect.mapError(unavailable),
+      Effect.tapError((error) => Effect.logWarning(`There is no coordinator: ${error.message}`)),
+      Scope.provide(scope)
+    )
     // In a fiber of its own: whoever asks first may go away meanwhile.
     const coordinator = Effect.flatMap(yield* Effect.cached(Effect.forkIn(boot, scope)), Fiber.join)
     if (coordinatorFirst) yield* coordinator

@@ -24,7 +24,7 @@ const deployment = (locations: "coordinated" | "alone" = "coordinated", ...answe
   Effect.gen(function*() {
     const sessions = yield* testSessions
     const globals = testGlobals([sessionDirectoryPlugin], { sessions, model: scriptedModel(answers) })
-    const map = locations === "alone" ? LocationMap.layer : inlineLocations({ plugins })
+    const map = locations === "alone" ? LocationMap.layer : inlineLocations({ plugins: () => Effect.succeed(plugins) })
     const context = yield* Layer.build(Placement.inline.pipe(Layer.provide(map), Layer.provide(globals)))
     return { place: Context.get(context, Placement).place, store: Context.get(sessions, SessionStore) }
   })

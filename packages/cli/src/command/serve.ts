@@ -1,6 +1,5 @@
 /** `bezel serve`: the server of this user, in the foreground until a signal ends it. */
 import { AppPaths } from "@bezel/core/settings"
-import { builtinCoordinatorPlugins } from "@bezel/plugins"
 import { AgentList } from "@bezel/plugins/agents/contract"
 import { inlineLocations, Placement } from "@bezel/server"
 import { processPlacement } from "@bezel/server/process"
@@ -10,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
+import { coordinatorPlugins } from "../host/coordinator-plugins.ts"
 import { globalLayer } from "../host/global.ts"
 import { hostLayer } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
@@ -44,7 +44,7 @@ const placement = (isolation: Isolation, environment: Environment) => {
       process.stderr.write(`bezel: ${message}\n`)
     }
   }
-  const plugins = builtinCoordinatorPlugins(environment.version)
+  const plugins = coordinatorPlugins(environment.version)
   if (isolation === "none") {
     return Placement.inline.pipe(
       Layer.provideMerge(inlineLocations({ plugins, coordinatorFirst: true })),

@@ -9,7 +9,7 @@ import { resolveLocation } from "@bezel/core/location"
 import { parseModelRef } from "@bezel/core/model"
 import { SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings } from "@bezel/core/settings"
-import { builtinCoordinatorPlugins, builtinTerminalPlugins } from "@bezel/plugins"
+import { builtinTerminalPlugins } from "@bezel/plugins"
 import { KeybindingsSetting, ThemeSetting } from "@bezel/plugins/settings"
 import { inlineLocations, Placement } from "@bezel/server"
 import { findServer, readOwnToken } from "@bezel/server/discovery"
@@ -22,6 +22,7 @@ import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { nearest } from "../arguments/suggest.ts"
 import { Exit, exitCode, signalCode } from "../exit.ts"
+import { coordinatorPlugins } from "../host/coordinator-plugins.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { globalLayer, settingsLayer } from "../host/global.ts"
 import { hostLayer } from "../host/location.ts"
@@ -175,7 +176,7 @@ const showInline = (
 ) =>
   Effect.gen(function*() {
     const { version } = global.environment
-    const locations = inlineLocations({ plugins: builtinCoordinatorPlugins(version) })
+    const locations = inlineLocations({ plugins: coordinatorPlugins(version) })
     const layer = Placement.inline.pipe(Layer.provideMerge(locations), Layer.provideMerge(hostLayer(global)))
     const shown = yield* Effect.gen(function*() {
       const { directory } = yield* resolveLocation(path)

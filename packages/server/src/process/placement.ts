@@ -7,7 +7,6 @@
  */
 import {
   Coordinator,
-  type CoordinatorContext,
   type FleetProcesses,
   fleetRecords,
   type HostIdentity,
@@ -15,7 +14,7 @@ import {
   Plugins
 } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
-import { HostFailed, type PluginSource } from "@bezel/core/kernel"
+import { HostFailed } from "@bezel/core/kernel"
 import { type LocationRef, resolveLocation } from "@bezel/core/location"
 import { connectUnix, type ListenError, listenUnix, type Transport } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
@@ -33,6 +32,7 @@ import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { type ConnectOptions, connectTo } from "../connect.ts"
 import { HostProcesses, sharingClients } from "../host-processes.ts"
+import type { CoordinatorPlugins } from "../inline.ts"
 import { type PlacedHost, Placement } from "../placement.ts"
 import { relay } from "../relay.ts"
 import { type Admission, makeAdmission } from "./admission.ts"
@@ -47,8 +47,8 @@ export interface ProcessPlacementOptions {
   readonly command: ReadonlyArray<string>
   /** The state folder: sockets, logs and records of running processes are below it. */
   readonly state: string
-  /** The coordinator facets, in manifest order. */
-  readonly plugins: ReadonlyArray<PluginSource<CoordinatorContext>>
+  /** The coordinator facets, in manifest order, by the user's settings. Asked when the coordinator boots. */
+  readonly plugins: CoordinatorPlugins
   /** One process for all sessions of a location, or one for each session; default `location`. */
   readonly isolation?: "location" | "session"
   /** For the program: what it finds in its order. */
@@ -187,9 +187,10 @@ export const makeProcessPlacement = (
       changes: supervisor.changes
     }
     const shared = yield* sharingClients(processes)
+    const user = yield* Effect.flatMap(Settings, (settings) => settings.user)
     const coordinator = yield* Coordinator.make({
-      plugins: options.plugins,
-      settings: yield* Effect.flatMap(Settings, ({ user }) => user),
+      plugins: yield* Effect.mapError(options.plugins(user), unavailable),
+      settings: user,
       fleet: { records: fleetRecords(store), processes }
     })
     serve = coordinator.serve
