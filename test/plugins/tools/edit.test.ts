@@ -1,3 +1,4 @@
+import type { JsonValue } from "@bezel/core/json"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "node:fs/promises"
@@ -214,5 +215,47 @@ describe("editing a file", () => {
       yield* place.good("edit", { path: "link.sh", oldText: "a", newText: "b" })
       expect((yield* Effect.promise(() => FileSystem.stat(place.path("run.sh")))).mode & 0o777).toBe(0o755)
       expect((yield* Effect.promise(() => FileSystem.lstat(place.path("link.sh")))).isSymbolicLink()).toBe(true)
+    }))
+})
+
+describe("several edits at once", () => {
+  it.effect("are made one after the other, each on what the one before it made, and shown as one diff", () =>
+    Effect.gen(function*() {
+      const { bytes, call, write } = yield* workspace()
+      yield* write("a.txt", "one\r\ntwo\r\nthree\r\n")
+      const result = yield* call("edit", {
+        path: "a.txt",
+        edits: [
+          { oldText: "three", newText: "drei" },
+          { oldText: "one", newText: "eins\nzwei" },
+          { oldText: "zwei", newText: "2", all: true }
+        ]
+      })
+      expect(String(yield* bytes("a.txt"))).toBe("eins\r\n2\r\ntwo\r\ndrei\r\n")
+      expect(result).toMatchObject({
+        isError: false,
+        details: { replacements: 3, firstLine: 1, diff: expect.stringContaining("-three\r\n+drei") }
+      })
+    }))
+
+  const refused: ReadonlyArray<readonly [args: { readonly [name: string]: JsonValue }, reason: RegExp]> = [
+    [
+      { edits: [{ oldText: "one", newText: "1" }, { oldText: "nine", newText: "9" }] },
+      /^Edit 2 of 2, so none was made: oldText is not in a\.txt/
+    ],
+    [{ edits: [{ oldText: "one", newText: "1" }, { oldText: "one", newText: "2" }] }, /^Edit 2 of 2/],
+    [{ edits: [] }, /Nothing to edit/],
+    [{}, /Nothing to edit/],
+    [{ oldText: "one" }, /newText is missing/],
+    [{ newText: "one" }, /oldText is missing/],
+    [{ oldText: "one", newText: "1", edits: [{ oldText: "two", newText: "2" }] }, /not both/],
+    [{ edits: [{ oldText: "", newText: "x" }] }, /oldText is empty/]
+  ]
+  it.effect.each(refused)("are all made or none: %j", ([args, reason]) =>
+    Effect.gen(function*() {
+      const { bad, bytes, write } = yield* workspace()
+      yield* write("a.txt", "one\ntwo\n")
+      expect(yield* bad("edit", { path: "a.txt", ...args })).toMatch(reason)
+      expect(String(yield* bytes("a.txt"))).toBe("one\ntwo\n")
     }))
 })

@@ -139,6 +139,8 @@ export const deniedAccesses = (
     )
   )
   if (denied.has("write")) denied.add("edit")
+  // A tool whose calls are one or the other.
+  if (denied.has("edit")) denied.add("apply_patch")
   return [...denied]
 }
 

@@ -6,8 +6,8 @@
  */
 import * as Schema from "effect/Schema"
 
-/** Names of the built-in tools; the `access` of each one's permission is its name. */
-export const toolNames = ["read", "write", "edit", "bash", "search", "list"] as const
+/** Names of the built-in tools; the `access` of each one's permission is its name, of `apply_patch` it is `edit` or `write`. */
+export const toolNames = ["read", "write", "edit", "apply_patch", "bash", "search", "list"] as const
 
 export type ReadDetails = typeof ReadDetails.Type
 export const ReadDetails = Schema.Struct({
@@ -34,6 +34,14 @@ export const EditDetails = Schema.Struct({
   replacements: Schema.Int,
   /** Line of the first replacement, from 1. */
   firstLine: Schema.Int,
+  diff: Schema.NullOr(Schema.String)
+})
+
+export type ApplyPatchDetails = typeof ApplyPatchDetails.Type
+export const ApplyPatchDetails = Schema.Struct({
+  files: Schema.Array(
+    Schema.Struct({ path: Schema.String, change: Schema.Literals(["added", "updated", "deleted"]) })
+  ),
   diff: Schema.NullOr(Schema.String)
 })
 

@@ -20,32 +20,76 @@ import { existing } from "./write.ts"
 
 const MAX_FILE_BYTES = 32 * 1024 * 1024
 
+const oldText = Schema.String.annotate({
+  description:
+    "Text to replace, exactly as it is in the file with its indentation, without line numbers. It must occur once, unless all is true."
+})
+const newText = Schema.String.annotate({ description: "What to put in its place." })
+const all = Schema.Boolean.annotate({ description: "Replace every occurrence. Default false." })
+
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "File to edit, relative to the workspace or absolute." }),
-  oldText: Schema.String.annotate({
-    description:
-      "Text to replace, exactly as it is in the file with its indentation, without line numbers. It must occur once, unless all is true."
-  }),
-  newText: Schema.String.annotate({ description: "What to put in its place." }),
-  all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Replace every occurrence. Default false." }))
+  oldText: Schema.optionalKey(oldText),
+  newText: Schema.optionalKey(newText),
+  all: Schema.optionalKey(all),
+  edits: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ oldText, newText, all: Schema.optionalKey(all) })).annotate({
+      description:
+        "Instead of oldText and newText: several edits of this file, one after the other, all of them or none."
+    })
+  )
 })
+type Input = typeof Input.Type
+
+interface Edit {
+  readonly oldText: string
+  readonly newText: string
+  readonly all: boolean
+}
+
+/** The edits that are asked for, whichever way. */
+const editsOf = (input: Input): Effect.Effect<ReadonlyArray<Edit>, ToolFailure> => {
+  const fail = (message: string) => Effect.fail(new ToolFailure({ message }))
+  const single = input.oldText !== undefined || input.newText !== undefined
+  const several = input.edits ?? []
+  if (single && several.length > 0) return fail("Give either oldText and newText, or edits, not both.")
+  if (!single && several.length === 0) return fail("Nothing to edit: give oldText and newText, or edits.")
+  if (single && (input.oldText === undefined || input.newText === undefined)) {
+    return fail(`${input.oldText === undefined ? "oldText" : "newText"} is missing; an edit needs both.`)
+  }
+  const edits = single ? [{ oldText: input.oldText ?? "", newText: input.newText ?? "", all: input.all }] : several
+  return edits.some((edit) => edit.oldText === "")
+    ? fail("oldText is empty. Give the text to replace; to create a file use write.")
+    : Effect.succeed(edits.map((edit) => ({ ...edit, all: edit.all ?? false })))
+}
+
+/** All edits, each on what the one before it made; or what is wrong with the first that does not fit, and its number. */
+const replaceAll = (bytes: Buffer, edits: ReadonlyArray<Edit>) => {
+  let content = bytes
+  let count = 0
+  let line = Number.POSITIVE_INFINITY
+  for (const [index, edit] of edits.entries()) {
+    const replaced = replaceText(content, edit.oldText, edit.newText, edit.all)
+    if ("reason" in replaced) return { problem: replaced, number: index + 1, content }
+    content = replaced.content
+    count += replaced.count
+    line = Math.min(line, replaced.line)
+  }
+  return { content, count, line }
+}
 
 export const editTool = (directory: string, files: FileState) =>
   tool({
     description:
       "Replaces exact text in a file. Everything else stays as it is, byte for byte; line ends follow those of the place. " +
-      "Give enough surrounding lines to make oldText occur once.",
+      "Give enough surrounding lines to make oldText occur once. Several changes of one file belong in one call, as edits.",
     input: Input,
     permission: ({ path }) => ({ access: "edit", subjects: [resolvePath(directory, path)] }),
     execute: Effect.fn("tools.edit")(function*(input, call) {
       yield* checkPath(input.path)
       const path = resolvePath(directory, input.path)
       const shown = showPath(directory, path)
-      if (input.oldText === "") {
-        return yield* new ToolFailure({
-          message: "oldText is empty. Give the text to replace; to create a file use write."
-        })
-      }
+      const edits = yield* editsOf(input)
       return yield* files.exclusive(
         path,
         Effect.gen(function*() {
@@ -60,10 +104,13 @@ export const editTool = (directory: string, files: FileState) =>
             })
           }
           const bytes = yield* attempt("Cannot read", shown, () => FileSystem.readFile(path))
-          const replaced = replaceText(bytes, input.oldText, input.newText, input.all ?? false)
-          if ("reason" in replaced) {
+          const replaced = replaceAll(bytes, edits)
+          if ("problem" in replaced) {
             const changed = files.compare(call.sessionID, path, before) === "changed"
-            return yield* new ToolFailure({ message: explain(shown, replaced, changed, bytes) })
+            const which = edits.length === 1 ? "" : `Edit ${replaced.number} of ${edits.length}, so none was made: `
+            return yield* new ToolFailure({
+              message: which + explain(shown, replaced.problem, changed, replaced.content)
+            })
           }
           const after = yield* attempt("Cannot write", shown, () => replaceFile(path, replaced.content, before))
           files.saw(call.sessionID, path, after)

@@ -5,6 +5,7 @@
 import type { SessionContext } from "@bezel/core/host"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { applyPatchTool } from "./apply-patch.ts"
 import { bashTool, makeBackgroundProcesses } from "./bash.ts"
 import { ToolsOptions } from "./contract.ts"
 import { editTool } from "./edit.ts"
@@ -48,6 +49,7 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
     draft.set("read", readTool(directory, files))
     draft.set("write", writeTool(directory, files))
     draft.set("edit", editTool(directory, files))
+    draft.set("apply_patch", applyPatchTool(directory, files))
     draft.set("bash", bashTool(directory, background, options))
     draft.set("search", searchTool(directory))
     draft.set("list", listTool(directory))

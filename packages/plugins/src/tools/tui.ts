@@ -148,7 +148,11 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
     }
   },
   edit: {
-    title: (call) => [path(call), muted(argument(call, "all") === true ? " everywhere" : "")],
+    title: (call) => {
+      const edits = argument(call, "edits")
+      const count = Array.isArray(edits) && edits.length > 1 ? ` (${edits.length} edits)` : ""
+      return [path(call), muted(argument(call, "all") === true ? " everywhere" : count)]
+    },
     body: (call, options) => {
       const before = textArgument(call, "oldText")
       const after = textArgument(call, "newText")
@@ -160,6 +164,21 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
         ...(removed === "" ? [] : changeBlocks(removed, "-", options.expanded)),
         ...(added === "" ? [] : changeBlocks(added, "+", options.expanded))
       ]
+    }
+  },
+  apply_patch: {
+    title: (call) => {
+      const patch = textArgument(call, "patch") ?? call.argsText
+      const files = [...patch.matchAll(/\*\*\* (?:Add|Update|Delete) File: (.+)/g)].map((match) => match[1] ?? "")
+      return [
+        span(files.slice(0, 3).join(", "), { color: "accent" }),
+        muted(files.length > 3 ? ` and ${files.length - 3} more` : "")
+      ]
+    },
+    body: (call, options) => {
+      const diff = diffOf(call)
+      if (diff !== null && !failed(call)) return diffBlocks(diff, options.expanded)
+      return outputTail(call.output, options, failed(call) ? { color: "error" } : {})
     }
   },
   bash: {
