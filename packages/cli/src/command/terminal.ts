@@ -208,7 +208,7 @@ const showRemote = (
     const { remoteTerminalHost } = yield* Effect.promise(() => import("../host/remote-terminal-host.ts"))
     const directory = path === null || !server.isOwn ? path : (yield* resolveLocation(path)).directory
     if (server.isOwn && directory !== null) yield* askForTrust(directory)
-    const { host, remove } = yield* remoteTerminalHost(server, directory)
+    const { host, remove } = remoteTerminalHost(server, directory)
     const shown = yield* Effect.scoped(
       show(host, server.isOwn ? directory : null, options, global, warnings, () =>
         process.stdout.write(

@@ -81,15 +81,18 @@ export const startServer = <R, E>(
   placement: Layer.Layer<Layer.Services<ReturnType<typeof fleetLayer>>, E, R>
 ): Effect.Effect<RunningServer, E | AddressUnavailable | ServerClaimed | TokenError, R | Scope.Scope> =>
   Effect.gen(function*() {
-    const { folders, version } = options
-    yield* claimServer(folders)
-    const token = options.token ?? (yield* ownToken(folders.state))
+    yield* claimServer(options.folders)
+    const token = options.token ?? (yield* ownToken(options.folders.state))
     const services = yield* Layer.build(placement)
+    // With all that the placement stands on, so that what is logged goes where its log does.
+    return yield* Effect.provideContext(open(options, token), services)
+  })
+
+const open = (options: ServerOptions, token: Redacted.Redacted) =>
+  Effect.gen(function*() {
+    const { folders, version } = options
     const roll = makeRoll(join(folders.data, "server", "sessions.json"))
-    const fleet = Context.get(
-      yield* Effect.provideContext(Layer.build(fleetLayer({ lists: options.lists, roll })), services),
-      Fleet
-    )
+    const fleet = Context.get(yield* Layer.build(fleetLayer({ lists: options.lists, roll })), Fleet)
     const presentations = yield* Scope.make()
     const onUpgrade = yield* Scope.provide(rpcUpgrades(fleet), presentations)
     const tokens = makeTokens(folders.state, token)
@@ -100,5 +103,5 @@ export const startServer = <R, E>(
     yield* announceServer(folders, { url, version })
     const unfinished = yield* roll.unfinished(fleet.records)
     yield* Effect.forkScoped(takeUp(fleet, unfinished))
-    return { url, token, fleet, resumed: unfinished.length }
+    return { url, token, fleet, resumed: unfinished.length } satisfies RunningServer
   })
