@@ -1,0 +1,202 @@
+/**
+ * The terminal facet of MCP: `/mcp` shows the servers and looks after them, and each prompt of a server is a slash command,
+ * `/server:prompt`, that asks for what it needs and was not given.
+ */
+import { Conversation } from "@bezel/core/host/contract"
+import type { Facade } from "@bezel/core/service"
+import { type Block, span, text, type ThemeColor, type TuiContext } from "@bezel/tui"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { type McpPrompt, McpServers, type McpServerState } from "./contract.ts"
+
+const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? "" : "s"}`
+
+/** How a server is, in a few words. */
+export const statusText = ({ error, prompts, status, tools }: McpServerState, retryInMs: number | null): string => {
+  switch (status) {
+    case "ready":
+      return [counted(tools.length, "tool"), ...prompts.length === 0 ? [] : [counted(prompts.length, "prompt")]].join(
+        ", "
+      )
+    case "disabled":
+      return "disabled"
+    case "starting":
+      return "starting"
+    case "waiting":
+      return `not connected: ${error ?? "no reason is known"}${
+        retryInMs === null ? "" : `; tried again in ${Math.max(0, Math.ceil(retryInMs / 1_000))} s`
+      }`
+    case "failed":
+      return `not connected: ${error ?? "no reason is known"}`
+  }
+}
+
+const colors: { readonly [status in McpServerState["status"]]: ThemeColor } = {
+  ready: "success",
+  disabled: "muted",
+  starting: "warning",
+  waiting: "warning",
+  failed: "error"
+}
+
+const maxTools = 40
+
+/** What is shown of one server above what can be done about it. */
+export const serverBlocks = (server: McpServerState, now: number): ReadonlyArray<Block> => {
+  const { problems, retryAt, status, title, tools, transport } = server
+  const shown = tools.slice(0, maxTools).join(", ")
+  const more = tools.length > maxTools ? ` and ${tools.length - maxTools} more` : ""
+  const kind = transport === "stdio" ? "a program" : "an address"
+  return [
+    text([
+      span(statusText(server, retryAt === null ? null : retryAt - now), { color: colors[status] }),
+      span(`  ${title === null || title === "" ? kind : `${title}, ${kind}`}`, { color: "muted" })
+    ], { indent: 2 }),
+    ...(tools.length === 0 ? [] : [text(span(shown + more, { color: "muted" }), { indent: 2 })]),
+    ...problems.map((problem) => text(span(problem, { color: "warning" }), { indent: 2 }))
+  ]
+}
+
+const slashName = (server: string, prompt: string): string => `${server}:${prompt}`.replaceAll(/[\s/]+/g, "_")
+
+/** What was typed, put into the places of a prompt in order; the last place takes the rest. */
+export const placesOf = (prompt: McpPrompt, typed: string): { readonly [name: string]: string } => {
+  const words = typed.trim() === "" ? [] : typed.trim().split(/\s+/)
+  const places: Record<string, string> = {}
+  for (const [index, { name }] of prompt.arguments.entries()) {
+    const value = index === prompt.arguments.length - 1 ? words.slice(index).join(" ") : words[index] ?? ""
+    if (value !== "") places[name] = value
+  }
+  return places
+}
+
+const placesText = (prompt: McpPrompt): string =>
+  prompt.arguments.map(({ name, required }) => required ? name : `[${name}]`).join(" ")
+
+/** The terminal facet. */
+export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
+  const service = yield* ctx.use(McpServers)
+  let current: Facade<Conversation> | null = null
+  yield* ctx.observe(Conversation, (instance) =>
+    Effect.gen(function*() {
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          if (current === instance) current = null
+        })
+      )
+      yield* instance.view.forEach(({ conversation }) =>
+        Effect.sync(() => {
+          if (conversation.parent === null && conversation.owner === null) current = instance
+        })
+      )
+    }))
+
+  const look = Effect.gen(function*() {
+    const found = yield* Effect.timeoutOption(Stream.runHead(service.servers.changes), "2 seconds")
+    return Option.getOrElse(Option.flatten(found), (): ReadonlyArray<McpServerState> => [])
+  })
+
+  const choose = (wish: string) =>
+    Effect.gen(function*() {
+      const all = yield* look
+      if (all.length === 0) {
+        return yield* ctx.ui.notify("There are no MCP servers here; the setting mcp names them.")
+      }
+      const now = Date.now()
+      const name = wish.trim() !== "" ? wish.trim() : yield* ctx.ui.select({
+        title: "MCP servers",
+        options: all.map((server) => ({
+          value: server.name,
+          label: server.name,
+          description: statusText(server, server.retryAt === null ? null : server.retryAt - now)
+        }))
+      })
+      if (name === null) return
+      const server = all.find((one) => one.name === name)
+      if (server === undefined) {
+        return yield* ctx.ui.notify(
+          `There is no MCP server ${name}; there are ${all.map((one) => one.name).join(", ")}.`,
+          "error"
+        )
+      }
+      yield* act(server, now)
+    })
+
+  const act = (server: McpServerState, now: number) =>
+    Effect.gen(function*() {
+      const { name, status } = server
+      const action = yield* ctx.ui.select({
+        title: name,
+        body: serverBlocks(server, now),
+        options: status === "disabled"
+          ? [{ value: "enable" as const, label: "Enable", description: "until Bezel ends; settings stay as they are" }]
+          : [
+            { value: "reconnect" as const, label: "Connect again" },
+            { value: "disable" as const, label: "Disable", description: "until Bezel ends; settings stay as they are" }
+          ]
+      })
+      if (action === null) return
+      if (action === "reconnect") yield* service.reconnect({ name })
+      else yield* service.enable({ name, enabled: action === "enable" })
+      const done = { reconnect: "is being connected again", disable: "is disabled", enable: "is enabled" }[action]
+      yield* ctx.ui.notify(`${name} ${done}.`)
+    })
+
+  yield* ctx.commands.register("mcp.servers", {
+    slash: "mcp",
+    argument: "[NAME]",
+    description: "Show the MCP servers, connect one again, disable or enable it",
+    run: choose
+  })
+
+  const send = (server: McpServerState, prompt: McpPrompt) => (typed: string) =>
+    Effect.gen(function*() {
+      const conversation = current
+      if (conversation === null) return yield* ctx.ui.notify("There is no conversation yet.", "warning")
+      const places: Record<string, string> = { ...placesOf(prompt, typed) }
+      for (const { name, required } of prompt.arguments) {
+        if (!required || places[name] !== undefined) continue
+        const value = yield* ctx.ui.input({ title: `${prompt.name}: ${name}` })
+        if (value === null || value.trim() === "") return
+        places[name] = value.trim()
+      }
+      const { files, text: words } = yield* service.prompt({
+        name: server.name,
+        prompt: prompt.name,
+        arguments: places
+      })
+      if (words.trim() === "" && files.length === 0) {
+        return yield* ctx.ui.notify(`The prompt ${prompt.name} of ${server.name} is empty.`, "warning")
+      }
+      yield* conversation.send({ text: words, files, whenBusy: "steer" })
+    })
+
+  /** Slash commands by their name, with what takes each away. */
+  const registered = new Map<string, { readonly of: McpPrompt; readonly unregister: Effect.Effect<void> }>()
+  const bring = (servers: ReadonlyArray<McpServerState>) =>
+    Effect.gen(function*() {
+      const wanted = new Map(
+        servers.flatMap((server) =>
+          server.prompts.map((prompt) => [slashName(server.name, prompt.name), { server, prompt }] as const)
+        )
+      )
+      for (const [slash, { of, unregister }] of [...registered]) {
+        if (JSON.stringify(wanted.get(slash)?.prompt) === JSON.stringify(of)) continue
+        registered.delete(slash)
+        yield* unregister
+      }
+      for (const [slash, { prompt, server }] of wanted) {
+        if (registered.has(slash)) continue
+        const argument = placesText(prompt)
+        const { unregister } = yield* ctx.commands.register(`mcp.prompt.${slash}`, {
+          slash,
+          ...(argument === "" ? {} : { argument }),
+          description: prompt.description === "" ? `A prompt of ${server.name}` : prompt.description,
+          run: send(server, prompt)
+        })
+        registered.set(slash, { of: prompt, unregister })
+      }
+    })
+  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(service.servers.forEach(bring))))
+})
