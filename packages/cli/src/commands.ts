@@ -124,9 +124,27 @@ export const commands: ReadonlyArray<Command> = [
     arguments: ["ID"],
     options: { instructions: text("TEXT", "what the summary must keep"), trust },
     examples: ["bezel session compact 01J9ZQ4T"],
-    load: async () => (await import("./agent.ts")).sessionCompact
+    load: async () => (await sharingAgentModule()).sessionCompact
   }),
-  notBuilt("session revert", "takes back what a session changed"),
+  command({
+    name: "session revert",
+    summary: "takes back turns of a session, with what they did to files",
+    arguments: ["ID"],
+    options: {
+      to: text("ENTRY", "takes back the turn of this entry and all after it; last: the newest turn"),
+      clear: flag("brings back what was taken back"),
+      dryRun: flag("only shows what would be done"),
+      keep: flag("leaves files that others have changed as they are, and does the rest"),
+      json,
+      trust
+    },
+    examples: [
+      "bezel session revert 01J9ZQ4T --to last --dry-run",
+      "bezel session revert 01J9ZQ4T --to e12",
+      "bezel session revert 01J9ZQ4T --clear"
+    ],
+    load: async () => (await sharingAgentModule()).sessionRevert
+  }),
   command({
     name: "model list",
     summary: "lists the models that can be used here",

@@ -27,7 +27,7 @@ export const fileReports = async (
     files.push({
       path: step.path,
       action: actionOf(step),
-      diff: before === null || after === null ? null : unifiedDiff(showPath(location, step.path), before, after)
+      diff: before === null || after === null ? null : diffOf(showPath(location, step.path), before, after, step.to)
     })
   }
   return files
@@ -38,4 +38,9 @@ const contentOf = (state: FileState, content: Buffer | null): string | null => {
   if (state.type === "absent") return ""
   if (content === null) return null
   return state.type === "link" ? `→ ${content.toString("utf8")}\n` : diffText(content)
+}
+
+const diffOf = (name: string, before: string, after: string, to: FileState): string | null => {
+  const diff = unifiedDiff(name, before, after)
+  return to.type === "absent" ? diff?.replace(/^\+\+\+ .*$/m, "+++ /dev/null") ?? null : diff
 }
