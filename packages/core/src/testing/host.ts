@@ -117,9 +117,12 @@ export const testSessionHost = (
 ): Effect.Effect<TestSessionHost, LocationError, Scope.Scope> =>
   Effect.gen(function*() {
     const directory = options.directory ?? (yield* temporaryDirectory)
-    const upstream = Layer.succeed(Upstream, options.coordinator?.upstream ?? null)
+    const { coordinator } = options
+    const locations = LocationMap.layer.pipe(Layer.provide(testGlobals(plugins, options)))
     const globals = yield* Layer.build(
-      LocationMap.layer.pipe(Layer.provide(testGlobals(plugins, options)), Layer.provide(upstream))
+      coordinator === undefined
+        ? locations
+        : locations.pipe(Layer.provide(Layer.succeed(Upstream, coordinator.upstream)))
     )
     const services = yield* Context.get(globals, LocationMap).get(directory)
     const host = Context.get(services, SessionHost)
