@@ -32,7 +32,7 @@ export class HostProcesses
 {}
 
 /** Completes when it is connected; fails with why it cannot be, as soon as somebody has said so. */
-const connected = (connection: ConnectionShape): Effect.Effect<ConnectionShape, ServiceError> =>
+export const whenConnected = (connection: ConnectionShape): Effect.Effect<ConnectionShape, ServiceError> =>
   connection.state.changes.pipe(
     Stream.filter(({ reason, status }) =>
       status === "connected" || (status === "disconnected" && reason?.code === "unavailable")
@@ -57,5 +57,5 @@ const connected = (connection: ConnectionShape): Effect.Effect<ConnectionShape, 
 export const sharingClients = (processes: FleetProcesses): Effect.Effect<HostProcessesShape, never, Scope.Scope> =>
   Effect.map(
     makeKeyed({ make: (sessionID: string) => processes.attach(sessionID, "server"), idleTime }),
-    (clients) => ({ ...processes, attached: (sessionID) => Effect.flatMap(clients.get(sessionID), connected) })
+    (clients) => ({ ...processes, attached: (sessionID) => Effect.flatMap(clients.get(sessionID), whenConnected) })
   )

@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { whenConnected } from "../host-processes.ts"
 import type { FleetShape } from "../serve/fleet.ts"
 import { type CommitLog, makeCommitLog } from "./commit-log.ts"
 import {
@@ -138,5 +139,8 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
       })
 
     const hubs: Keyed<string, SessionHub, ServiceError | StorageError> = yield* makeKeyed({ make, idleTime })
-    return { get: hubs.get, settled, size: () => size }
+    // One that is kept may be of a host that has gone meanwhile and is being started again.
+    const get: SessionHubs["get"] = (sessionID) =>
+      Effect.tap(hubs.get(sessionID), ({ connection }) => whenConnected(connection))
+    return { get, settled, size: () => size }
   })
