@@ -162,7 +162,10 @@ describe("a server that is not there", () => {
     const home = makeHome()
     const marks = join(home.folder, "marks")
     home.write("marks/.keep", "")
-    home.write("work/bezel.jsonc", JSON.stringify({ mcp: { own: { command: [process.execPath, scripted, "plain", marks] } } }))
+    home.write(
+      "work/bezel.jsonc",
+      JSON.stringify({ mcp: { own: { command: [process.execPath, scripted, "plain", marks] } } })
+    )
     const ended = await home.run(["run", "list"])
     expect(ended.stderr).toContain("is not trusted, so mcp in it has no effect")
     expect(existsSync(join(marks, "started"))).toBe(false)

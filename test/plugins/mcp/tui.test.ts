@@ -37,7 +37,9 @@ const open = (servers: Parameters<typeof world>[0], script: Parameters<typeof wo
     return { ...made, screen, commands }
   })
 
-const plain = (folder: string) => ({ test: { command: program("plain", folder) }, off: { command: ["x"], enabled: false } } as const)
+const plain = (
+  folder: string
+) => ({ test: { command: program("plain", folder) }, off: { command: ["x"], enabled: false } } as const)
 
 describe("/mcp", () => {
   it.live("shows the servers, disables one and enables it again", () =>
@@ -93,7 +95,11 @@ describe("a prompt of a server", () => {
     }).pipe(Effect.scoped))
 
   it("takes words in order, the last place the rest", () => {
-    const prompt = { name: "p", description: "", arguments: [{ name: "a", required: true }, { name: "b", required: false }] }
+    const prompt = {
+      name: "p",
+      description: "",
+      arguments: [{ name: "a", required: true }, { name: "b", required: false }]
+    }
     expect(placesOf(prompt, "")).toEqual({})
     expect(placesOf(prompt, " one ")).toEqual({ a: "one" })
     expect(placesOf(prompt, "one two  three")).toEqual({ a: "one", b: "two three" })

@@ -23,6 +23,7 @@ import { boundedFetch } from "./bounded-fetch.ts"
 import type { McpServer } from "./contract.ts"
 import { McpFailure } from "./failure.ts"
 import { startProcess } from "./process.ts"
+import type * as sdkModule from "./sdk.ts"
 import { isShallow, oneLine } from "./text.ts"
 
 export interface Progress {
@@ -69,7 +70,7 @@ const maxDepth = 100
 /** The library's own timers are not used: its longest one. */
 const never = 2 ** 31 - 1
 
-type Sdk = typeof import("./sdk.ts")
+type Sdk = typeof sdkModule
 
 const loadSdk: Effect.Effect<Sdk> = Effect.promise(() => import("./sdk.ts"))
 
@@ -170,13 +171,15 @@ export const connect = (
     const client = makeClient(sdk, options, () => {
       Queue.offerUnsafe(changes, undefined)
     })
-    client.onerror = (error) => {
-      options.log(oneLine(`fault: ${error.message.slice(0, 2_000)}`, 300))
-      Queue.offerUnsafe(doubts, undefined)
-    }
-    client.onclose = () => {
-      Deferred.doneUnsafe(lost, Effect.succeed(opened.reason() ?? "it was closed"))
-    }
+    Object.assign(client, {
+      onerror: (error: Error) => {
+        options.log(oneLine(`fault: ${error.message.slice(0, 2_000)}`, 300))
+        Queue.offerUnsafe(doubts, undefined)
+      },
+      onclose: () => {
+        Deferred.doneUnsafe(lost, Effect.succeed(opened.reason() ?? "it was closed"))
+      }
+    })
     yield* Effect.addFinalizer(() =>
       Effect.andThen(opened.goodbye, Effect.promise(() => client.close().catch(() => {})))
     )

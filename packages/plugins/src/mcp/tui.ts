@@ -181,7 +181,7 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
           server.prompts.map((prompt) => [slashName(server.name, prompt.name), { server, prompt }] as const)
         )
       )
-      for (const [slash, { of, unregister }] of [...registered]) {
+      for (const [slash, { of, unregister }] of registered) {
         if (JSON.stringify(wanted.get(slash)?.prompt) === JSON.stringify(of)) continue
         registered.delete(slash)
         yield* unregister
