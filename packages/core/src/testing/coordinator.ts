@@ -29,7 +29,7 @@ export interface TestCoordinatorOptions {
   readonly attach?: FleetProcesses["attach"]
 }
 
-export interface TestCoordinator extends Pick<CoordinatorShape, "plugins" | "reload" | "clients"> {
+export interface TestCoordinator extends Pick<CoordinatorShape, "plugins" | "reload" | "clients" | "serve"> {
   readonly store: SessionStoreShape
   readonly sessions: Context.Context<SessionStore | SessionStorage>
   /** What facets have started and stopped, as the fleet has it. */
@@ -102,6 +102,7 @@ export const testCoordinator = (
       plugins: coordinator.plugins,
       reload: coordinator.reload,
       clients: coordinator.clients,
+      serve: coordinator.serve,
       store,
       sessions,
       hosts: processes.status,
