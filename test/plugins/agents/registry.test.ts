@@ -62,6 +62,8 @@ describe("agents of several places", () => {
     expect(of({ write: false })).toEqual(["write"])
     expect(of({ "*": false, read: true })).toEqual(["bash", "write"])
     expect(of({ other: false, toString: true })).toEqual([])
+    expect(of({ "r*": false, "re*": true, "w*": false })).toEqual(["write"])
+    expect(of({ "w*": false, write: true, "*": true })).toEqual([])
     expect(of({})).toEqual([])
   })
 })

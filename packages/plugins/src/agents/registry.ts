@@ -6,6 +6,7 @@
 import { parseModelRef } from "@bezel/core/model"
 import * as Result from "effect/Result"
 import { mergePermissions, type PermissionRules } from "../permissions/contract.ts"
+import { coversAccess } from "../permissions/rules.ts"
 import type { AgentSettings } from "../settings/contract.ts"
 import { builtinAgents } from "./builtin.ts"
 import type { Agent } from "./contract.ts"
@@ -89,4 +90,10 @@ export const collectAgents = (sources: ReadonlyArray<AgentSource>): CollectedAge
 
 /** Of these tools, those that the agent is not offered. */
 export const hiddenTools = (agent: Agent, tools: ReadonlyArray<string>): ReadonlyArray<string> =>
-  tools.filter((name) => (Object.hasOwn(agent.tools, name) ? agent.tools[name] : agent.tools["*"]) === false)
+  tools.filter((name) => {
+    if (Object.hasOwn(agent.tools, name)) return agent.tools[name] === false
+    // Of those that speak of many, the one that says most of the name.
+    const [ruled] = Object.keys(agent.tools).filter((access) => access === "*" || coversAccess(access, name))
+      .sort((left, right) => right.length - left.length)
+    return ruled !== undefined && agent.tools[ruled] === false
+  })
