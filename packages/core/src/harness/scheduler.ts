@@ -45,6 +45,8 @@ export interface Scheduler {
    * ended for good.
    */
   readonly stop: Effect.Effect<void>
+  /** The same without waiting: for a session whose storage has failed. */
+  readonly halt: () => void
   /** Refuses further commits of a task's running invocation, ahead of its interruption. */
   readonly revoke: (taskID: string) => void
 }
@@ -184,6 +186,10 @@ export const makeScheduler = (options: SchedulerOptions): Scheduler => {
         })
     )),
     released: open.await,
+    halt: () => {
+      started = false
+      for (const { fiber } of invocations.values()) fiber.interruptUnsafe()
+    },
     stop: Effect.suspend(() => {
       started = false
       const kindsNow = [...invocations.keys()].flatMap((id) => line.state.tasks.get(id)?.kind ?? [])

@@ -164,6 +164,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
     committed,
     faulted: (error) => {
       const fault = storageFault(error)
+      scheduler.halt()
       stopWaiters(fault)
       Deferred.doneUnsafe(stopped, Effect.succeed(fault))
       report({ level: "error", message: fault.message, conversationID: null })
