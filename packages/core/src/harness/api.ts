@@ -4,6 +4,7 @@
  * The harness knows no plugin object. A facet, a test or a script calls these registrations; each ends with the scope that
  * it was made in, and may come and go while the session is open. Nothing runs before `resume`.
  */
+import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -315,6 +316,8 @@ export interface HookOptions {
   readonly subtree?: boolean
   /** Place in the chain, ahead of the order of registration; default 0. Hosts set it to the plugin's place in the manifest. */
   readonly order?: number
+  /** How long one of its handlers may take, in place of the host's limit. */
+  readonly limit?: Duration.Input
 }
 
 /** A piece of the system message, in order of `order`, then of registration. */

@@ -159,7 +159,7 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
       if (handler === undefined) continue
       const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
       const messages = deriveContext(cut.older)
-      const at = { point: "beforeCollapse", who: hook.namespace, conversationID }
+      const at = { point: "beforeCollapse", who: hook.namespace, conversationID, limit: hook.options.limit }
       const answer = yield* runHandler(session, options, at, () => handler({ messages }, api))
       if (answer?.cancel !== undefined || answer?.summary !== undefined) return answer
     }

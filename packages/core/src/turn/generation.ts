@@ -159,7 +159,7 @@ export const generationKind = (
           taskID: task.id,
           step: input.step
         }
-        const at = { point: "onYield", who: hook.namespace, conversationID: state.record.id }
+        const at = { point: "onYield", who: hook.namespace, conversationID: state.record.id, limit: hook.options.limit }
         const wish = yield* runHandler(session, options, at, () => handler(answer.message(), api))
         if (wish?.continueWith !== undefined) return wish.continueWith
       }
@@ -190,7 +190,12 @@ export const generationKind = (
         const handler = hook.handlers.afterResponse
         if (handler === undefined) continue
         const api = { sessionID: session.options.sessionID, conversationID: state.record.id, taskID: task.id, cost }
-        const at = { point: "afterResponse", who: hook.namespace, conversationID: state.record.id }
+        const at = {
+          point: "afterResponse",
+          who: hook.namespace,
+          conversationID: state.record.id,
+          limit: hook.options.limit
+        }
         yield* runHandler(session, options, at, () => handler(answer.message(), api))
       }
     }

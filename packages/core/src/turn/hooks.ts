@@ -53,11 +53,16 @@ export const withLimit = <A, E extends { readonly message: string }>(
 export const runHandler = <A>(
   session: Pick<Session, "report">,
   options: { readonly hookLimit?: Duration.Input },
-  at: { readonly point: string; readonly who: string; readonly conversationID: string },
+  at: {
+    readonly point: string
+    readonly who: string
+    readonly conversationID: string
+    readonly limit?: Duration.Input | undefined
+  },
   handler: () => Effect.Effect<A, { readonly message: string }>
 ): Effect.Effect<A | undefined> =>
   Effect.catchCause(
-    withLimit(Effect.suspend(handler), options.hookLimit ?? defaultHookLimit, at.who, () => false),
+    withLimit(Effect.suspend(handler), at.limit ?? options.hookLimit ?? defaultHookLimit, at.who, () => false),
     (cause) => {
       const message = `The ${at.point} hook of "${at.who}" was skipped: ${failureText(cause)}`
       session.report({ level: "warning", message, conversationID: at.conversationID })

@@ -59,7 +59,7 @@ export const postToolsKind = (
       const handler = hook.handlers.afterTools
       if (handler === undefined) continue
       const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
-      const at = { point: "afterTools", who: hook.namespace, conversationID }
+      const at = { point: "afterTools", who: hook.namespace, conversationID, limit: hook.options.limit }
       yield* runHandler(session, options, at, () => handler(calls, api))
     }
   })

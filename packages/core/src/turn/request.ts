@@ -57,7 +57,7 @@ const beforePrepare = Effect.fnUntraced(
       const handler = hook.handlers.beforePrepare
       if (handler === undefined) continue
       const api = { sessionID: session.options.sessionID, conversationID, taskID }
-      const at = { point: "beforePrepare", who: hook.namespace, conversationID }
+      const at = { point: "beforePrepare", who: hook.namespace, conversationID, limit: hook.options.limit }
       yield* runHandler(session, options, at, () => handler(api))
     }
   }
@@ -86,7 +86,10 @@ const systemText = Effect.fnUntraced(function*(
     const handler = hook.handlers.systemInstructions
     if (handler === undefined) continue
     const api = { sessionID: session.options.sessionID, conversationID, taskID }
-    const text = yield* runHandler(session, options, at("systemInstructions", hook.namespace), () => handler(api))
+    const text = yield* runHandler(session, options, {
+      ...at("systemInstructions", hook.namespace),
+      limit: hook.options.limit
+    }, () => handler(api))
     if (typeof text === "string" && text !== "") texts.push(text)
   }
   return texts.join("\n\n")
@@ -108,7 +111,7 @@ const beforeRequest = Effect.fnUntraced(function*(
     if (handler === undefined) continue
     const api = { sessionID: session.options.sessionID, conversationID, taskID, model: model.info, step: input.step }
     const current = request
-    const at = { point: "beforeRequest", who: hook.namespace, conversationID }
+    const at = { point: "beforeRequest", who: hook.namespace, conversationID, limit: hook.options.limit }
     const answer = yield* runHandler(session, options, at, () => handler(current, api))
     if (answer === undefined) continue
     if (answer.end !== undefined) return { end: answer.end }

@@ -188,7 +188,7 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         }
         const limited = withLimit(
           Effect.suspend(() => handler(hooked, api)),
-          options.hookLimit ?? defaultHookLimit,
+          hook.options.limit ?? options.hookLimit ?? defaultHookLimit,
           hook.namespace,
           () => waits
         )
@@ -234,7 +234,7 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         if (handler === undefined) continue
         const current = result
         const api = { sessionID: session.options.sessionID, conversationID, taskID: task.id }
-        const at = { point: "afterTool", who: hook.namespace, conversationID }
+        const at = { point: "afterTool", who: hook.namespace, conversationID, limit: hook.options.limit }
         result = (yield* runHandler(session, options, at, () => handler(call, current, api))) ?? result
       }
       return result
