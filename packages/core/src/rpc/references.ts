@@ -13,12 +13,14 @@ import type { Instance, Issued } from "../service/index.ts"
 interface Held {
   readonly issued: Issued
   readonly instance: Instance
-  /** The instance whose method returned it. */
+  /** The instance of the provider that it is from. */
   readonly parent: Instance
 }
 
 export class References {
   private readonly held = new Map<number, Held>()
+  /** Of each instance that stands for a reference, also while a call to it is open that has outlived it. */
+  private readonly providers = new WeakMap<Instance, Instance>()
   /** Of calls that are open; true once released. */
   private readonly reserved = new Map<number, boolean>()
 
@@ -42,11 +44,15 @@ export class References {
     this.reserved.delete(reference)
   }
 
-  /** Null when it was released before it was there. */
-  hold(reference: number, issued: Issued, parent: Instance): Instance | null {
+  /**
+   * Null when it was released before it was there. One that a reference's method has returned is of the same provider, and
+   * stands by itself: giving the one back leaves the other.
+   */
+  hold(reference: number, issued: Issued, from: Instance): Instance | null {
     const released = this.reserved.get(reference)
     this.reserved.delete(reference)
     if (released !== false) return null
+    const parent = this.providers.get(from) ?? from
     const instance: Instance = {
       token: issued.token,
       owner: parent.owner,
@@ -57,6 +63,7 @@ export class References {
       implementation: issued.implementation
     }
     issued.holders++
+    this.providers.set(instance, parent)
     this.held.set(reference, { issued, instance, parent })
     return instance
   }
