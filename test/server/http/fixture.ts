@@ -14,7 +14,7 @@ import { tool } from "@bezel/core/tool"
 import { inlineLocations, Placement } from "@bezel/server"
 import { type HttpServerOptions, serveHttp } from "@bezel/server/http"
 import { type Caller, Fleet, type FleetShape, type TokenScope } from "@bezel/server/serve"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Logger, Schema } from "effect"
 import type { Scope } from "effect"
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -71,6 +71,10 @@ export interface TestServer {
   readonly directory: string
   readonly fleet: FleetShape
   readonly model: ScriptedModel
+  /** Lines of the server's log. */
+  readonly logs: ReadonlyArray<string>
+  /** For whoever prepares a server: names of what it has put there. */
+  readonly extra: Record<string, string>
   readonly call: (
     method: string,
     path: string,
@@ -88,6 +92,7 @@ export const startTestServer = (
   options: Partial<HttpServerOptions> & { readonly plugins?: ReadonlyArray<Plugin> } = {}
 ): Effect.Effect<TestServer, never, Scope.Scope> =>
   Effect.gen(function*() {
+    const logs: Array<string> = []
     const root = realpathSync(yield* temporaryDirectory)
     const directory = join(root, "work")
     const data = join(root, "data")
@@ -111,7 +116,9 @@ export const startTestServer = (
       defaultLocation: directory,
       tokens: { find: (token) => callers.get(token) ?? null },
       ...options
-    })
+    }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => {
+      logs.push(String(message))
+    })])))
     const call: TestServer["call"] = async (method, path, { body, headers = {}, raw, token = tokens.admin } = {}) => {
       const response = await fetch(`${url}${path}`, {
         method,
@@ -130,5 +137,5 @@ export const startTestServer = (
       const isJson = response.headers.get("content-type")?.includes("json") ?? false
       return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : {} }
     }
-    return { url, directory, fleet, model, call }
+    return { url, directory, fleet, model, logs, extra: {}, call }
   }).pipe(Effect.orDie)

@@ -5,7 +5,7 @@
  * through this API, while somebody listens, and not at all otherwise. Ids are of this server's life: who comes back after
  * another one has started is told of a gap.
  */
-import { MutableDurableEvents } from "@bezel/core/service"
+import { durableLog, MutableDurableEvents } from "@bezel/core/service"
 import type { SessionRecord } from "@bezel/core/session"
 import { FleetEvent } from "@bezel/sdk/api"
 import * as Effect from "effect/Effect"
@@ -94,11 +94,12 @@ export const makeFleetEvents = (fleet: FleetShape): Effect.Effect<FleetEvents, n
               yield* follow
               // What there is now is known before anybody is told that it follows.
               if (known === null) yield* look
-              const frames = Stream.map(events.after(place), (event) =>
+              const start = place ?? durableLog(events)?.end ?? null
+              const frames = Stream.map(events.after(start), (event) =>
                 event.type === "gap"
                   ? frame("gap", { type: "gap" }, event.id)
                   : frame(event.value.type, event.value, event.id))
-              yield* write(frame("ready", { type: "ready" }))
+              yield* write(frame("ready", { type: "ready" }, start ?? undefined))
               const alive = Stream.as(Stream.tick(heartbeat), comment)
               yield* Stream.runForEachArray(
                 Stream.merge(frames, Stream.drop(alive, 1)),

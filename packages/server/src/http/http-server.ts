@@ -117,18 +117,18 @@ const writerOf = (response: ServerResponse, limits: HttpLimits, metrics: Metrics
       metrics.streams.dropped()
       response.destroy()
     }, limits.stalledMillis)
-    const drained = () => {
-      clearTimeout(stalled)
-      resume(Effect.void)
-    }
-    const gone = () => clearTimeout(stalled)
-    response.once("drain", drained)
-    response.once("close", gone)
-    return Effect.sync(() => {
+    const leave = () => {
       clearTimeout(stalled)
       response.off("drain", drained)
-      response.off("close", gone)
-    })
+      response.off("close", leave)
+    }
+    const drained = () => {
+      leave()
+      resume(Effect.void)
+    }
+    response.once("drain", drained)
+    response.once("close", leave)
+    return Effect.sync(leave)
   })
 
 const responderOf = (

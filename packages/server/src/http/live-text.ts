@@ -27,7 +27,7 @@ export interface LiveText {
   /** What is new in a view. */
   readonly advance: (view: ConversationView) => ReadonlyArray<Delta | ToolOutput>
   /** What a finished answer says beyond what was sent of it. */
-  readonly finish: (task: string, entry: ViewEntry) => ReadonlyArray<Delta>
+  readonly finish: (task: string, entry: Pick<ViewEntry, "model">) => ReadonlyArray<Delta>
 }
 
 /** From where on a text differs from what was sent: its end, if it only grew. */

@@ -31,28 +31,33 @@ const batch = 100
 const asObject = (event: unknown): { readonly [key: string]: unknown } =>
   typeof event === "object" && event !== null ? event as { readonly [key: string]: unknown } : {}
 
-const commitFrames = (
-  { at, events, sequence }: HistoryItem,
-  before: (event: { readonly [key: string]: unknown }) => ReadonlyArray<string>
-): ReadonlyArray<string> => {
+const commitFrames = ({ at, events, sequence }: HistoryItem): ReadonlyArray<string> => {
   const last = events.length - 1
-  return events.flatMap((value, index) => {
+  return events.map((value, index) => {
     const event = asObject(value)
     const type = typeof event.type === "string" ? event.type : "event"
-    const id = index === last ? `${sequence}` : undefined
-    return [...before(event), frame(type, { ...event, type, sequence, at: timeOf(at) }, id)]
+    return frame(type, { ...event, type, sequence, at: timeOf(at) }, index === last ? `${sequence}` : undefined)
   })
 }
 
-/** The rest of an answer that has just been finished, which its closing commit brought and no frame before it. */
-const restOf =
-  (hub: SessionHub, live: LiveText) => (event: { readonly [key: string]: unknown }): ReadonlyArray<string> => {
-    if (event.type !== "generation.completed") return []
-    const { entry: id, task } = event
-    const entry = hub.main.view.value?.entries.findLast((candidate) => candidate.id === id)
-    if (entry === undefined || typeof task !== "string") return []
-    return live.finish(task, entry).map((delta) => frame("delta", delta))
-  }
+/**
+ * The rest of the answers that a commit finishes: what came with it and in no frame before. The view may be behind the
+ * commit, so an entry that it does not show yet is read where it is stored.
+ */
+const restOf = (fleet: FleetShape, hub: SessionHub, live: LiveText, { events }: HistoryItem) =>
+  Effect.gen(function*() {
+    const frames: Array<string> = []
+    for (const event of events.map(asObject)) {
+      const { entry: id, task, type } = event
+      if (type !== "generation.completed" || typeof id !== "string" || typeof task !== "string") continue
+      const entry = hub.main.view.value?.entries.findLast((candidate) => candidate.id === id) ??
+        (yield* fleet.records.message(hub.sessionID, id).pipe(
+          Effect.catchTag("UnknownMessage", () => Effect.succeed(null))
+        ))
+      for (const delta of entry === null ? [] : live.finish(task, entry)) frames.push(frame("delta", delta))
+    }
+    return frames
+  })
 
 const interactionFrame = (change: InteractionChange): string =>
   change.type === "interaction.opened"
@@ -102,7 +107,6 @@ const follow = (fleet: FleetShape, hub: SessionHub, place: string | null, write:
     yield* write(isGood ? frame("ready", { type: "ready", sequence: at }, `${at}`) : gap())
 
     const live = makeLiveText()
-    const rest = restOf(hub, live)
     const commits = Effect.gen(function*() {
       for (;;) {
         if (hub.commits.last() - at > mostBehind) {
@@ -114,9 +118,10 @@ const follow = (fleet: FleetShape, hub: SessionHub, place: string | null, write:
           (yield* fleet.records.history(hub.sessionID, at, batch))
         if (items.length === 0) return
         for (const item of items) {
-          const frames = commitFrames(item, rest)
+          // What was finished before this client came is no news to complete.
+          const rest = item.sequence > newest ? yield* restOf(fleet, hub, live, item) : []
           at = item.sequence
-          yield* writeAll(write, frames)
+          yield* writeAll(write, [...rest, ...commitFrames(item)])
         }
       }
     })

@@ -48,8 +48,8 @@ export interface SessionHubs {
   readonly size: () => number
 }
 
-/** How long one stays after its last user. */
-const idleTime = "1 second"
+/** How long one stays after its last user. While it does, the session is open, and cannot be deleted. */
+const idleTime = "100 millis"
 
 /** Commits that are read at a time. */
 const batch = 200

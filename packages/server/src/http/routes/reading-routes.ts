@@ -3,6 +3,7 @@ import { mainConversation } from "@bezel/core/harness"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import type { FleetShape } from "../../serve/fleet.ts"
 import { placeOf } from "../event-frames.ts"
 import { failure } from "../failure.ts"
 import type { SessionHandlers } from "../handler.ts"
@@ -15,6 +16,17 @@ const pageBytes = 1_048_576
 
 /** How long a view may take to arrive from a host that is there. */
 const viewLimit = "10 seconds"
+
+/** Whether a session has a conversation that is shown: its main one, or a fork of it, and none that a task keeps to itself. */
+const isShown = (fleet: FleetShape, sessionID: string, conversation: string) =>
+  conversation === mainConversation
+    ? Effect.succeed(true)
+    : fleet.files.read(sessionID).pipe(
+      Effect.flatMap((storage) => storage.conversation(conversation)),
+      Effect.map((found) => found !== null && found.owner === null),
+      Effect.scoped,
+      Effect.catch((error) => error.kind === "not_found" ? Effect.succeed(false) : Effect.fail(error))
+    )
 
 export const readingRoutes = ({ fleet, hubs }: ApiParts): Pick<
   SessionHandlers,
@@ -47,6 +59,10 @@ export const readingRoutes = ({ fleet, hubs }: ApiParts): Pick<
   view: ({ params: { id }, query: { conversation = mainConversation } }) =>
     Effect.gen(function*() {
       yield* fleet.records.get(id)
+      if (!(yield* isShown(fleet, id, conversation))) {
+        const name = JSON.stringify(conversation.slice(0, 80))
+        return yield* failure("not_found", `Session ${id} shows no conversation ${name}.`)
+      }
       const hub = yield* hubs.get(id)
       const facade = yield* hub.conversation(conversation)
       const view = yield* facade.view.changes.pipe(
@@ -54,12 +70,7 @@ export const readingRoutes = ({ fleet, hubs }: ApiParts): Pick<
         Effect.timeoutOption(viewLimit),
         Effect.map(Option.flatten)
       )
-      if (Option.isNone(view)) {
-        return yield* failure(
-          "not_found",
-          `Session ${id} shows no conversation ${JSON.stringify(conversation.slice(0, 80))}.`
-        )
-      }
+      if (Option.isNone(view)) return yield* failure("unavailable", `The host of session ${id} shows no view of it.`)
       return { revision: facade.view.sequence, view: view.value }
     }),
   events: ({ params: { id }, query: { after } }, { header }) =>

@@ -1,0 +1,500 @@
+/**
+ * The contract of every route: its right answer, each kind of wrong input, no token, and a token without the scope.
+ *
+ * The right answer is held against the schema that the definition gives for it. A route that has no set of cases here fails the
+ * first test.
+ */
+import { call as callTool, say, wait } from "@bezel/core/testing"
+import { BezelApi, RequiredScope } from "@bezel/sdk/api"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Exit, Schema } from "effect"
+import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { type Answer, startTestServer, type TestServer, tokens } from "./fixture.ts"
+
+interface Wrong {
+  readonly what: string
+  readonly path?: string
+  readonly body?: unknown
+  readonly raw?: string
+  readonly headers?: Record<string, string>
+  readonly status: number
+  readonly code: string
+}
+
+interface Case {
+  /** With `:id` and the like filled in. */
+  readonly path: (world: World) => string
+  readonly body?: (world: World) => unknown
+  readonly status: number
+  readonly check?: (answer: Answer, world: World) => unknown
+  readonly wrong?: (world: World) => ReadonlyArray<Wrong>
+}
+
+interface World {
+  readonly server: TestServer
+  /** A session that has been prompted once and is idle. */
+  readonly id: string
+  /** An entry of it. */
+  readonly entry: string
+}
+
+const notFound = (path: string, body?: unknown): Wrong => ({
+  what: "of a session that is not there",
+  path,
+  ...(body === undefined ? {} : { body }),
+  status: 404,
+  code: "not_found"
+})
+
+const bodies = (field: string): ReadonlyArray<Wrong> => [
+  { what: "with a body that is no JSON", raw: "{", status: 400, code: "invalid_request" },
+  { what: "with a body of another type", raw: "[]", status: 422, code: "invalid_arguments" },
+  { what: "with a field that there is not", body: { nonsense: 1 }, status: 422, code: "invalid_arguments" },
+  { what: "with a field of another type", body: { [field]: { a: 1 } }, status: 422, code: "invalid_arguments" },
+  {
+    what: "with a body that says to be text",
+    raw: "{}",
+    headers: { "content-type": "text/plain" },
+    status: 415,
+    code: "unsupported_media_type"
+  }
+]
+
+const missing = "/session/ses_missing"
+
+const cases: { readonly [route: string]: Case } = {
+  "session.list": {
+    path: () => "/session?limit=10",
+    status: 200,
+    check: ({ items }) => expect(items.length).toBeGreaterThan(0),
+    wrong: () => [
+      { what: "with a limit that is none", path: "/session?limit=many", status: 400, code: "invalid_request" },
+      { what: "with a limit that is too large", path: "/session?limit=1001", status: 400, code: "invalid_request" },
+      { what: "with a cursor of nobody", path: "/session?cursor=nonsense", status: 400, code: "invalid_request" },
+      { what: "with a parameter that there is not", path: "/session?limits=1", status: 400, code: "invalid_request" },
+      { what: "with a parameter twice", path: "/session?limit=1&limit=2", status: 400, code: "invalid_request" }
+    ]
+  },
+  "session.create": {
+    path: () => "/session",
+    body: ({ server }) => ({
+      title: "made",
+      location: server.directory,
+      model: { provider: "test", model: "scripted" }
+    }),
+    status: 201,
+    check: ({ id, status, title }) =>
+      expect({ id, status, title }).toMatchObject({ status: "starting", title: "made" }),
+    wrong: ({ server }) => [
+      ...bodies("title"),
+      {
+        what: "in a location that is no directory",
+        body: { location: join(server.directory, "hello.txt") },
+        status: 422,
+        code: "invalid_arguments"
+      },
+      { what: "under a parent that is not there", body: { parentID: "ses_missing" }, status: 404, code: "not_found" },
+      { what: "with a title of a novel", body: { title: "x".repeat(501) }, status: 422, code: "invalid_arguments" }
+    ]
+  },
+  "session.active": { path: () => "/session/active", status: 200 },
+  "session.import": {
+    path: () => "/session/import",
+    body: ({ id }) => ({ session: exportOf(id) }),
+    status: 201,
+    check: ({ id }, world) => expect(id).not.toBe(world.id),
+    wrong: () => [
+      ...bodies("location"),
+      { what: "of what is no session", body: { session: { a: 1 } }, status: 422, code: "invalid_arguments" }
+    ]
+  },
+  "session.get": {
+    path: ({ id }) => `/session/${id}`,
+    status: 200,
+    check: ({ id }, world) => expect(id).toBe(world.id),
+    wrong: () => [notFound(missing)]
+  },
+  "session.update": {
+    path: ({ id }) => `/session/${id}`,
+    body: () => ({ title: "renamed", archived: false, agent: "plan" }),
+    status: 200,
+    check: ({ agent, title }) => expect({ agent, title }).toEqual({ agent: "plan", title: "renamed" }),
+    wrong: () => [...bodies("archived"), notFound(missing, { title: "x" })]
+  },
+  "session.remove": {
+    path: ({ server: { extra } }) => `/session/${extra.removed}`,
+    status: 204,
+    wrong: () => [notFound(missing)]
+  },
+  "session.messages": {
+    path: ({ id }) => `/session/${id}/message?limit=1`,
+    status: 200,
+    check: ({ items, next }) =>
+      expect({ kind: items[0]?.kind, next: typeof next }).toEqual({ kind: "bezel.assistant", next: "string" }),
+    wrong: ({ id }) => [
+      notFound(`${missing}/message`),
+      {
+        what: "with a cursor of nobody",
+        path: `/session/${id}/message?cursor=-1`,
+        status: 400,
+        code: "invalid_request"
+      }
+    ]
+  },
+  "session.message": {
+    path: ({ entry, id }) => `/session/${id}/message/${entry}`,
+    status: 200,
+    check: ({ id }, { entry }) => expect(id).toBe(entry),
+    wrong: ({ id }) => [
+      notFound(`${missing}/message/e1`),
+      { what: "of a message that is not there", path: `/session/${id}/message/e999`, status: 404, code: "not_found" }
+    ]
+  },
+  "session.context": {
+    path: ({ id }) => `/session/${id}/context`,
+    status: 200,
+    check: ({ items }) => expect(items.map(({ role }) => role)).toEqual(["user", "assistant"]),
+    wrong: () => [notFound(`${missing}/context`)]
+  },
+  "session.view": {
+    path: ({ id }) => `/session/${id}/view`,
+    status: 200,
+    check: ({ revision }) => expect(revision).toBeGreaterThan(0),
+    wrong: () => [notFound(`${missing}/view`)]
+  },
+  "session.history": {
+    path: ({ id }) => `/session/${id}/history?limit=2`,
+    status: 200,
+    check: ({ items, next }) => expect(next).toBe(`${items.at(-1)?.sequence}`),
+    wrong: ({ id }) => [
+      notFound(`${missing}/history`),
+      {
+        what: "after a negative sequence",
+        path: `/session/${id}/history?after=-1`,
+        status: 400,
+        code: "invalid_request"
+      }
+    ]
+  },
+  "session.events": {
+    path: ({ id }) => `/session/${id}/event?after=0`,
+    status: 200,
+    wrong: () => [notFound(`${missing}/event`)]
+  },
+  "session.prompt": {
+    path: ({ id }) => `/session/${id}/prompt`,
+    body: () => ({ text: "More", requestID: "r1", whenBusy: "followUp" }),
+    status: 202,
+    check: ({ status }) => expect(status).toBe("accepted"),
+    wrong: () => [
+      ...bodies("text"),
+      notFound(`${missing}/prompt`, { text: "Hi" }),
+      { what: "that is empty", body: { text: "  " }, status: 422, code: "invalid_arguments" },
+      {
+        what: "with a way that there is not",
+        body: { text: "Hi", whenBusy: "later" },
+        status: 422,
+        code: "invalid_arguments"
+      }
+    ]
+  },
+  "session.command": {
+    path: ({ id }) => `/session/${id}/command`,
+    body: () => ({ name: "nothing" }),
+    status: 501,
+    check: ({ error }) => expect(error.code).toBe("unsupported"),
+    wrong: () => [...bodies("name"), notFound(`${missing}/command`, { name: "x" })]
+  },
+  "session.reset": {
+    path: ({ server: { extra } }) => `/session/${extra.reset}/reset`,
+    body: () => ({ handoff: "Go on." }),
+    status: 204,
+    wrong: () => [...bodies("handoff"), notFound(`${missing}/reset`, {})]
+  },
+  "session.config": {
+    path: ({ id }) => `/session/${id}/config`,
+    body: () => ({ thinking: "low" }),
+    status: 204,
+    wrong: () => [...bodies("thinking"), notFound(`${missing}/config`, {})]
+  },
+  "session.abortInput": {
+    path: ({ id, server: { extra } }) => `/session/${id}/input/${extra.input}`,
+    status: 200,
+    check: ({ status }) => expect(status).toBe("ended"),
+    wrong: ({ id }) => [
+      notFound(`${missing}/input/i1`),
+      { what: "of an input that is not there", path: `/session/${id}/input/i999`, status: 404, code: "not_found" }
+    ]
+  },
+  "session.resume": {
+    path: ({ id }) => `/session/${id}/resume`,
+    status: 204,
+    wrong: () => [notFound(`${missing}/resume`)]
+  },
+  "session.interrupt": {
+    path: ({ id }) => `/session/${id}/interrupt`,
+    body: () => ({ reason: "test" }),
+    status: 204,
+    wrong: () => [...bodies("reason"), notFound(`${missing}/interrupt`, {})]
+  },
+  "session.wait": {
+    path: ({ id }) => `/session/${id}/wait?timeout=20`,
+    status: 200,
+    check: ({ status, text }) => expect({ status, text: typeof text }).toEqual({ status: "idle", text: "string" }),
+    wrong: ({ id }) => [
+      notFound(`${missing}/wait`),
+      {
+        what: "for a time that is none",
+        path: `/session/${id}/wait?timeout=soon`,
+        status: 400,
+        code: "invalid_request"
+      },
+      { what: "for ever", path: `/session/${id}/wait?timeout=601`, status: 400, code: "invalid_request" },
+      { what: "for an input that is not there", path: `/session/${id}/wait?input=i999`, status: 404, code: "not_found" }
+    ]
+  },
+  "session.compact": {
+    path: ({ server: { extra } }) => `/session/${extra.compacted}/compact`,
+    body: () => ({}),
+    status: 200,
+    check: ({ status }) => expect(["completed", "failed"]).toContain(status),
+    wrong: () => [...bodies("instructions"), notFound(`${missing}/compact`, {})]
+  },
+  "session.fork": {
+    path: ({ id }) => `/session/${id}/fork`,
+    body: ({ entry }) => ({ at: entry }),
+    status: 201,
+    check: ({ id }, world) => expect(id).not.toBe(world.id),
+    wrong: () => [
+      ...bodies("at"),
+      notFound(`${missing}/fork`, { at: "e1" }),
+      { what: "at an entry that is not there", body: { at: "e999" }, status: 404, code: "not_found" }
+    ]
+  },
+  "session.revert": {
+    path: ({ id }) => `/session/${id}/revert`,
+    body: ({ entry }) => ({ to: entry }),
+    status: 501,
+    wrong: () => [...bodies("to"), notFound(`${missing}/revert`, { to: "e1" })]
+  },
+  "session.clearRevert": {
+    path: ({ id }) => `/session/${id}/revert`,
+    status: 501,
+    wrong: () => [notFound(`${missing}/revert`)]
+  },
+  "session.interactions": {
+    path: ({ server: { extra } }) => `/session/${extra.asking}/interaction`,
+    status: 200,
+    check: ({ items }) => expect(items).toMatchObject([{ interaction: "test.ask", request: { text: "Well?" } }]),
+    wrong: () => [notFound(`${missing}/interaction`)]
+  },
+  "session.answer": {
+    path: ({ server: { extra } }) => `/session/${extra.asking}/interaction/${extra.question}`,
+    body: () => ({ response: { yes: true } }),
+    status: 204,
+    wrong: ({ server: { extra } }) => [
+      { what: "with a body that is no JSON", raw: "{", status: 400, code: "invalid_request" },
+      { what: "with nothing", body: {}, status: 422, code: "invalid_arguments" },
+      { what: "with both", body: { response: 1, declined: true }, status: 422, code: "invalid_arguments" },
+      {
+        what: "with an answer that its question does not take",
+        body: { response: 5 },
+        status: 422,
+        code: "invalid_arguments"
+      },
+      notFound(`${missing}/interaction/1`, { declined: true }),
+      {
+        what: "to a question that nobody asks",
+        path: `/session/${extra.asking}/interaction/none`,
+        body: { declined: true },
+        status: 404,
+        code: "not_found"
+      }
+    ]
+  },
+  "session.export": {
+    path: ({ id }) => `/session/${id}/export`,
+    status: 200,
+    check: ({ bezel }) => expect(bezel).toBe("session"),
+    wrong: () => [notFound(`${missing}/export`)]
+  },
+  "location.get": {
+    path: ({ server }) => `/location?directory=${encodeURIComponent(server.directory)}`,
+    status: 200,
+    check: ({ sessions }) => expect(sessions).toBeGreaterThan(0),
+    wrong: () => [elsewhere("/location?directory=")]
+  },
+  ...Object.fromEntries(
+    ["tool", "model", "agent", "command", "skill", "plugin"].map((name): [string, Case] => [`location.${name}s`, {
+      path: () => `/${name}`,
+      status: 200,
+      check: ({ items }) => expect(Array.isArray(items)).toBe(true),
+      wrong: () => [elsewhere(`/${name}?location=`)]
+    }])
+  ),
+  "location.file": {
+    path: () => "/file?path=hello.txt",
+    status: 200,
+    check: ({ content }) => expect(content).toBe("Hello, file.\n"),
+    wrong: () => [
+      elsewhere("/file?path=passwd&location="),
+      { what: "without a path", path: "/file", status: 400, code: "invalid_request" },
+      { what: "that is not there", path: "/file?path=none.txt", status: 404, code: "not_found" },
+      { what: "that is a folder", path: "/file?path=.", status: 400, code: "invalid_request" },
+      { what: "above the location", path: "/file?path=../data/catalogue.db", status: 403, code: "forbidden" },
+      { what: "by its whole path", path: "/file?path=/etc/passwd", status: 403, code: "forbidden" },
+      { what: "behind a link that leads out", path: "/file?path=out/passwd", status: 403, code: "forbidden" },
+      { what: "that is a link that leads out", path: "/file?path=secret", status: 403, code: "forbidden" },
+      { what: "with a NUL", path: "/file?path=a%00b", status: 400, code: "invalid_request" }
+    ]
+  },
+  "location.findFiles": {
+    path: () => "/file/search?query=HELLO",
+    status: 200,
+    check: ({ items }) => expect(items).toEqual([{ path: "hello.txt" }]),
+    wrong: () => [
+      elsewhere("/file/search?query=passwd&location="),
+      { what: "for nothing", path: "/file/search", status: 400, code: "invalid_request" }
+    ]
+  },
+  "server.health": { path: () => "/health", status: 200, check: ({ status }) => expect(status).toBe("ok") },
+  "server.events": { path: () => "/event", status: 200 },
+  "server.metrics": { path: () => "/metrics", status: 200 }
+}
+
+const elsewhere = (path: string): Wrong => ({
+  what: "of a place where nobody works",
+  path: `${path}${encodeURIComponent("/etc")}`,
+  status: 404,
+  code: "not_found"
+})
+
+const exports = new Map<string, unknown>()
+const exportOf = (id: string) => exports.get(id)
+
+interface Route {
+  readonly name: string
+  readonly endpoint: HttpApiEndpoint.Top
+  readonly scope: RequiredScope
+}
+
+const routes: Array<Route> = []
+HttpApi.reflect(BezelApi, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint, group, mergedAnnotations }) => {
+    routes.push({
+      name: `${group.identifier}.${endpoint.identifier}`,
+      endpoint,
+      scope: Context.get(mergedAnnotations, RequiredScope)
+    })
+  }
+})
+
+const streams = new Set(["session.events", "server.events"])
+const weaker = { prompt: tokens.read, admin: tokens.prompt } as const
+
+/** What stands in the world beside the one session. */
+const makeWorld = Effect.gen(function*() {
+  const server = yield* startTestServer([
+    "First.",
+    [callTool("ask", { text: "Well?" })],
+    ...Array.from({ length: 20 }, () => [wait(1), say("Later.")])
+  ])
+  return yield* Effect.promise(async (): Promise<World> => {
+    const { call } = server
+    symlinkSync("/etc", join(server.directory, "out"))
+    symlinkSync("/etc/passwd", join(server.directory, "secret"))
+    mkdirSync(join(server.directory, "node_modules"))
+    writeFileSync(join(server.directory, "node_modules", "hello.txt"), "")
+    const create = async () => (await call("POST", "/session", { body: {} })).json.id
+    const id = await create()
+    const { json: { inputID } } = await call("POST", `/session/${id}/prompt`, { body: { text: "Hi" } })
+    await call("POST", `/session/${id}/wait?input=${inputID}`)
+    const asking = await create()
+    await call("POST", `/session/${asking}/prompt`, { body: { text: "Ask" } })
+    const question = await new Promise<string>((resolve) => {
+      const look = async () => {
+        const { json } = await call("GET", `/session/${asking}/interaction`)
+        const found = json.items[0]?.id
+        if (typeof found === "string") resolve(found)
+        else setImmediate(look)
+      }
+      void look()
+    })
+    const { json: { items } } = await call("GET", `/session/${id}/message`)
+    exports.set(id, (await call("GET", `/session/${id}/export`)).json)
+    Object.assign(server.extra, {
+      input: inputID,
+      asking,
+      question,
+      removed: await create(),
+      reset: await create(),
+      compacted: await create()
+    })
+    return { server, id, entry: String(items.at(-1)?.id) }
+  })
+})
+
+describe("every route", () => {
+  it("has its set of cases here, and no set is of a route that there is not", () => {
+    expect(Object.keys(cases).toSorted()).toEqual(routes.map(({ name }) => name).toSorted())
+  })
+
+  for (const { endpoint, name, scope } of routes) {
+    const one = cases[name]
+    if (one === undefined) continue
+    it.live(`${name} answers what is right, and says what is wrong`, () =>
+      Effect.scoped(Effect.gen(function*() {
+        const world = yield* makeWorld
+        yield* Effect.promise(async () => {
+          const { server } = world
+          const path = one.path(world)
+          const body = one.body?.(world)
+          const sent = body === undefined ? {} : { body }
+
+          const refused = await server.call(endpoint.method, path, { ...sent, token: null })
+          expect([refused.status, refused.json.error?.code]).toEqual(
+            scope === "none" ? [one.status, undefined] : [401, "unauthorized"]
+          )
+          if (scope === "prompt" || scope === "admin") {
+            const weak = await server.call(endpoint.method, path, { ...sent, token: weaker[scope] })
+            expect([weak.status, weak.json.error.code]).toEqual([403, "forbidden"])
+          }
+          for (const wrong of one.wrong?.(world) ?? []) {
+            const { json, status } = await server.call(endpoint.method, wrong.path ?? path, {
+              ...(wrong.raw === undefined
+                ? wrong.body === undefined ? sent : { body: wrong.body }
+                : { raw: wrong.raw }),
+              ...(wrong.headers === undefined ? {} : { headers: wrong.headers })
+            })
+            expect([wrong.what, status, json.error?.code]).toEqual([wrong.what, wrong.status, wrong.code])
+            expect(json.error.message).toMatch(/^[A-Z"/].*[.!?]$/s)
+          }
+
+          if (streams.has(name)) return expect(await firstPiece(server.url + path)).toContain("event: ready")
+          const right = await server.call(endpoint.method, path, sent)
+          expect([right.status, right.text]).toEqual([one.status, expect.anything()])
+          if (right.headers.get("content-type")?.includes("json") === true && one.status < 300) {
+            const [success = Schema.Never] = endpoint.success
+            const decoded = Schema.decodeUnknownExit(success as Schema.Codec<unknown>, { onExcessProperty: "error" })(
+              right.json
+            )
+            expect(Exit.isSuccess(decoded) ? null : String(decoded.cause)).toBe(null)
+          }
+          one.check?.(right.json, world)
+        })
+      })), 20_000)
+  }
+})
+
+/** What a stream says first. */
+const firstPiece = async (url: string): Promise<string> => {
+  const response = await fetch(url, { headers: { authorization: `Bearer ${tokens.read}` } })
+  expect(response.headers.get("content-type")).toContain("text/event-stream")
+  const reader = response.body?.getReader()
+  const piece = await reader?.read()
+  await reader?.cancel()
+  return new TextDecoder().decode(piece?.value)
+}
