@@ -10,7 +10,7 @@
 import { build, type Plugin } from "esbuild"
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { chmod, mkdtemp, rename, rm } from "node:fs/promises"
+import { chmod, mkdtemp, readFile, rename, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startModelServer } from "../packages/core/src/testing/model-server.ts"
@@ -34,6 +34,38 @@ const sharedEntry: Plugin = {
   }
 }
 
+/**
+ * Leaves out what a start would load for nothing: an `import` of `node:http` reads all of its members, of which some load the
+ * HTTP client of `fetch`, some 30 ms; the platform's `Headers`, of which the provider packages use little, loads the same;
+ * and the messages of the schema library in forty languages are never shown.
+ */
+const lighter: Plugin = {
+  name: "lighter",
+  setup(build) {
+    build.onResolve(
+      { filter: /^(?:node:)?https?$/ },
+      ({ kind, path }) => kind === "import-statement" ? { path, namespace: "builtin", sideEffects: false } : undefined
+    )
+    build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => {
+      const members = Object.keys(Object(process.getBuiltinModule(path)))
+      return {
+        contents: [
+          `const builtin = /* @__PURE__ */ process.getBuiltinModule(${JSON.stringify(path)})`,
+          "const member = (name) => builtin[name]",
+          ...members.map((name) => `export const ${name} = /* @__PURE__ */ member("${name}")`),
+          "export default builtin"
+        ].join("\n")
+      }
+    })
+    build.onLoad({ filter: /@ai-sdk\/provider-utils\/dist\/index\.m?js$/ }, async ({ path }) => {
+      const headers = join(root, "packages/plugins/src/providers/http-response.ts")
+      const source = await readFile(path, "utf8")
+      return { contents: `import { HttpHeaders as Headers } from ${JSON.stringify(headers)}\n${source}`, loader: "js" }
+    })
+    build.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({ contents: "export {}" }))
+  }
+}
+
 const bundle = (name: "lean" | "sharing", outdir: string, entryPoints: Array<{ in: string; out: string }>) =>
   build({
     absWorkingDir: root,
@@ -52,7 +84,7 @@ const bundle = (name: "lean" | "sharing", outdir: string, entryPoints: Array<{ i
     sourcemap: "external",
     legalComments: "none",
     logLevel: "warning",
-    plugins: [sharedEntry],
+    plugins: [sharedEntry, lighter],
     // Packages in CommonJS form expect `require`; an ES module has none.
     banner: {
       js: `import{createRequire as __createRequire}from"node:module";var require=__createRequire(import.meta.url);`
