@@ -86,7 +86,7 @@ describe("a wrong command line ends with 2 and one line that names the fault", (
     [["run", "--modle", "x"], "bezel: bezel run has no option --modle; did you mean --model?\n"],
     [["sessoin", "list"], "bezel: there is no command bezel sessoin; did you mean bezel session?\n"],
     [["run", "--timeout", "soon", "hi"], 'bezel: --timeout takes a number over 0, not "soon"\n'],
-    [["serve"], "bezel serve is not built yet in version 0.1.0\n"],
+    [["serve", "--isolation", "all"], 'bezel: --isolation takes one of none, location, session, not "all"\n'],
     [["acp"], "bezel acp is not built yet in version 0.1.0\n"],
     [["session", "revert"], "bezel session revert is not built yet in version 0.1.0\n"]
   ])("%j", async (argv, stderr) => {

@@ -5,6 +5,7 @@
  * started has been taken down; SIGTERM and SIGHUP end the effect at once. Closing marks nothing: what was running can be
  * continued.
  */
+import { SessionInUse } from "@bezel/core/storage"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -36,10 +37,11 @@ export async function runProcess(
 ): Promise<number> {
   consoleToStderr()
   const { environment } = options
+  const told = Effect.catch(effect, whereInUse)
   const work = environment !== undefined && telemetryIsLikely(environment.set)
-    ? (await import("./tracing.ts")).traced(effect, environment)
+    ? (await import("./tracing.ts")).traced(told, environment)
     // Nobody exports spans, so none are made; each would cost a stack trace.
-    : Effect.withTracerEnabled(effect, false)
+    : Effect.withTracerEnabled(told, false)
   const fiber = Effect.runFork(work)
   // A fiber that waits for another holds nothing that Node would stay alive for.
   const alive = setInterval(() => {}, 2 ** 30)
@@ -84,6 +86,12 @@ export async function runProcess(
     process.off("SIGINT", handlers.SIGINT).off("SIGTERM", handlers.SIGTERM).off("SIGHUP", handlers.SIGHUP)
   }
 }
+
+/** A session that cannot be had may be open in a server, which is then named. */
+const whereInUse = (error: unknown): Effect.Effect<never, unknown> =>
+  error instanceof SessionInUse
+    ? Effect.flatMap(Effect.promise(() => import("./session-in-use.ts")), ({ tellWhere }) => tellWhere(error))
+    : Effect.fail(error)
 
 /** Settings that are wrong end with the code of usage; what else fails, with 1. */
 const usageTags: ReadonlySet<string> = new Set([

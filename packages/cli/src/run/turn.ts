@@ -16,7 +16,7 @@ import {
   type SessionStoreShape,
   titleOf
 } from "@bezel/core/session"
-import type { SessionStorage } from "@bezel/core/storage"
+import type { SessionInUse, SessionStorage } from "@bezel/core/storage"
 import type { AgentsShape } from "@bezel/plugins/agents/contract"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -71,7 +71,7 @@ export const runTurn = (
   request: RunRequest,
   output: RunOutput,
   stop: Deferred.Deferred<Stop>
-): Effect.Effect<RunEnd, Exit, Scope.Scope | SessionStore | SessionStorage> =>
+): Effect.Effect<RunEnd, Exit | SessionInUse, Scope.Scope | SessionStore | SessionStorage> =>
   Effect.gen(function*() {
     // What a model is called wrongly is told before anything is written.
     if (request.model !== null) {
@@ -86,6 +86,8 @@ export const runTurn = (
     const session = yield* Effect.mapError(place.runtime.open(sessionID), (error) =>
       error._tag === "SessionLocationMismatch" || error._tag === "UnknownSession"
         ? usage(error.message)
+        : error._tag === "SessionInUse"
+        ? error
         : failed(error))
     output.session(sessionID)
     const conversation = session.main
