@@ -9,7 +9,11 @@ describe("a permission rule for a tool that there is not", () => {
   it.each([
     ["--deny", "wrte", `--deny wrte: there is no tool "wrte" here; did you mean write?`],
     ["--deny", "bsh(rm *)", `--deny bsh(rm *): there is no tool "bsh" here; did you mean bash?`],
-    ["--allow", "nosuchtool", `--allow nosuchtool: there is no tool "nosuchtool" here; there are bash, edit, `]
+    [
+      "--allow",
+      "nosuchtool",
+      `--allow nosuchtool: there is no tool "nosuchtool" here; there are apply_patch, bash, edit, `
+    ]
   ])("is refused on the command line: %s %s", async (option, rule, message) => {
     const home = makeHome()
     const ended = await home.run(["run", option, rule, "read a.txt"], options)

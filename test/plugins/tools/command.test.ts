@@ -34,3 +34,28 @@ describe("bezel run with apply_patch", () => {
     expect(toolNames(server.requests[4]?.body)).not.toContain("apply_patch")
   })
 })
+
+describe("bezel run with commands", () => {
+  it("goes on where the last one ended, also in a later run, and finds and stops its jobs there", async () => {
+    const home = makeHome()
+    const server = await serve(
+      { calls: [{ name: "bash", args: { command: "mkdir -p sub && cd sub" } }] },
+      { calls: [{ name: "bash", args: { command: "echo up; exec sleep 600", background: true } }] },
+      { text: "started" },
+      { calls: [{ name: "bash", args: { command: "pwd" } }] },
+      { text: "there" }
+    )
+    home.useServer(server)
+    expect(await home.run(["run", "--yes", "go"])).toMatchObject({ code: 0, stdout: "started\n" })
+    expect(await home.run(["run", "--yes", "--continue", "where?"])).toMatchObject({ code: 0, stdout: "there\n" })
+    const told = JSON.stringify(messagesOf(server.requests[4]?.body))
+    expect(told).toContain(`${home.work}/sub\\n[exit code 0]`)
+    const job = /Started as job (\S+)\./.exec(told)?.[1] ?? "?"
+    server.always({ text: "stopped" })
+    server.reply({ calls: [{ name: "job_output", args: { job } }] }, { calls: [{ name: "job_stop", args: { job } }] })
+    expect(await home.run(["run", "--continue", "stop it"])).toMatchObject({ code: 0, stdout: "stopped\n" })
+    const last = JSON.stringify(messagesOf(server.requests.at(-1)?.body))
+    expect(last).toContain(`The job ${job} is running.\\nup`)
+    expect(last).toContain(`Stopped the job ${job}.`)
+  })
+})

@@ -4,6 +4,7 @@ import type { Materialization, ToolCall, ToolResult } from "@bezel/core/tool"
 import { makeToolRegistry } from "@bezel/core/tool"
 import { toolsSession } from "@bezel/plugins/tools"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as FileSystem from "node:fs/promises"
 import * as OS from "node:os"
@@ -24,6 +25,8 @@ export interface Workspace {
   /** Ends a session as the runtime does. */
   readonly closeSession: (sessionID: string) => Effect.Effect<void>
   readonly streamed: Array<string>
+  /** Where commands have ended, as the conversation's state has it. */
+  readonly directories: ReadonlyArray<string>
 }
 
 export const textOf = (result: ToolResult): string =>
@@ -46,11 +49,26 @@ export const workspace = (
     )
     const sessions = new Map<string, Effect.Effect<void>>()
     const streamed: Array<string> = []
+    const directories: Array<string> = []
     const registry = yield* makeToolRegistry()
     const scope = yield* Effect.scope
     yield* Effect.orDie(toolsSession({
       location: { directory, workspaceID: null },
       options,
+      job: { name: "bezel.job", input: Schema.Never },
+      namespace: (id) =>
+        Effect.succeed({
+          id,
+          unregister: Effect.void,
+          get: () => Effect.succeed({ directory: directories.at(-1) ?? "" }),
+          update: (_, change) =>
+            Effect.sync(() => {
+              const draft = { directory: "" }
+              change(draft)
+              directories.push(draft.directory)
+            })
+        }),
+      hooks: () => Effect.succeed({ unregister: Effect.void }),
       onDispose: (effect) => Effect.provideService(Effect.addFinalizer(() => effect), Scope.Scope, scope),
       onSession: (effect) =>
         Effect.sync(() => {
@@ -137,6 +155,7 @@ export const workspace = (
       bytes: (name) => Effect.promise(() => FileSystem.readFile(path(name))),
       path,
       closeSession: (sessionID) => sessions.get(sessionID) ?? Effect.void,
-      streamed
+      streamed,
+      directories
     }
   })

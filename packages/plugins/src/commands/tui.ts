@@ -1,33 +1,19 @@
 /**
  * The terminal facet of commands: each is a slash command beside the built-in ones, which keep their names.
  */
-import { Conversation } from "@bezel/core/host/contract"
-import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
+import { currentConversation } from "../chat/current.ts"
 import { PromptCommandList } from "./contract.ts"
 
 /** The terminal facet. */
 export const tui = Effect.fn("commands/tui")(function*(ctx: TuiContext) {
-  let current: Facade<Conversation> | null = null
-  yield* ctx.observe(Conversation, (instance) =>
-    Effect.gen(function*() {
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          if (current === instance) current = null
-        })
-      )
-      yield* instance.view.forEach(({ conversation }) =>
-        Effect.sync(() => {
-          if (conversation.parent === null && conversation.owner === null) current = instance
-        })
-      )
-    }))
+  const current = yield* currentConversation(ctx)
   const opened = yield* Effect.cached(ctx.use(PromptCommandList))
 
   const run = (name: string) => (args: string) =>
     Effect.gen(function*() {
-      const conversation = current?.view.value?.conversation
+      const conversation = current()?.view.value?.conversation
       if (conversation === undefined) return yield* ctx.ui.notify("There is no conversation yet.", "warning")
       const service = yield* opened
       yield* service.run({

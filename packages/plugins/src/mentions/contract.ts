@@ -1,7 +1,6 @@
 /**
  * Mentions as others see them: files that a prompt names with `@`, attached to it, and what such a name may become.
  */
-import { FilePartSchema } from "@bezel/core/host/contract"
 import type { FilePart } from "@bezel/core/model"
 import { LocalService, RemoteService } from "@bezel/core/service"
 import type * as Effect from "effect/Effect"
@@ -12,6 +11,14 @@ export type MentionRequest = typeof MentionRequest.Type
 export const MentionRequest = Schema.Struct({
   text: Schema.String,
   conversation: Schema.NullOr(Schema.Struct({ sessionID: Schema.String, conversationID: Schema.String }))
+})
+
+/** A file as a message carries it: Base64 text. */
+const AttachedFile = Schema.Struct({
+  type: Schema.Literal("file"),
+  mediaType: Schema.String,
+  fileName: Schema.optionalKey(Schema.String),
+  data: Schema.String
 })
 
 /** What is attached, in the order of the text, and what is not although it is there, one sentence each. */
@@ -32,7 +39,7 @@ export class MentionService extends RemoteService.make("bezel.mentions")({
   methods: {
     resolve: {
       payload: MentionRequest,
-      success: Schema.Struct({ files: Schema.Array(FilePartSchema), notices: Schema.Array(Schema.String) })
+      success: Schema.Struct({ files: Schema.Array(AttachedFile), notices: Schema.Array(Schema.String) })
     },
     /** Paths from the location that fit what is typed, best first; folders end in a slash. At most `limit`, default 20. */
     complete: {

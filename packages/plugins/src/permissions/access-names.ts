@@ -11,6 +11,7 @@ import { coversAccess } from "./rules.ts"
 const builtinAccesses = [
   "bash",
   "edit",
+  "job",
   "list",
   "list_mcp_resources",
   "question",

@@ -103,10 +103,10 @@ const expandHome = (file: string, home: string): string =>
   file === "~" || file.startsWith("~/") ? path.join(home, file.slice(1)) : file
 
 /** Whether a word of a command means something outside the location. */
-const pointsOutside = (word: string, set: RuleSet, probe: PathProbe): boolean => {
+const pointsOutside = (word: string, set: RuleSet, probe: PathProbe, base: string): boolean => {
   const known = word.split(unknown)[0] ?? ""
   const isCut = word.includes(unknown)
-  const file = path.resolve(set.location, expandHome(known, set.home))
+  const file = path.resolve(base, expandHome(known, set.home))
   if (/^\/dev\/(null|stdin|stdout|stderr|tty|zero|full|fd)(\/|$)/.test(file)) return false
   if (known.startsWith("~") && !/^~(\/|$)/.test(known)) return true
   if (isInside(set.location, file) && isInside(set.location, probe.real(file))) return false
@@ -124,13 +124,14 @@ const judgeRedirection = (
   access: "write" | "read",
   target: string,
   movesDirectory: boolean,
-  probe: PathProbe
+  probe: PathProbe,
+  base: string
 ): Finding => {
   const expanded = expandHome(target, set.home)
   const isRelative = !path.isAbsolute(expanded)
   const isUnknown = expanded.includes(unknown) || (movesDirectory && isRelative)
   if (!isUnknown) {
-    const file = probe.real(path.resolve(set.location, expanded))
+    const file = probe.real(path.resolve(base, expanded))
     const finding = judgePath(set, access, file, !isInside(set.location, file))
     // Reading by redirection is no more than what the command could read by itself; only a rule can object.
     return access === "read" && finding.verdict !== "deny" && judge(set, { access, value: file }).rule === null
@@ -139,7 +140,7 @@ const judgeRedirection = (
   }
   const judgement = judge(set, { access, value: unknown })
   if (judgement.verdict === "allow" || (access === "read" && judgement.rule === null)) return allowed
-  const isOutside = expanded.startsWith(unknown) || pointsOutside(target, set, probe)
+  const isOutside = expanded.startsWith(unknown) || pointsOutside(target, set, probe, base)
   return {
     verdict: judgement.verdict,
     reason: reasonOf(judgement, `${access} of ${shown(target)}`),
@@ -149,13 +150,13 @@ const judgeRedirection = (
 }
 
 /** Plain words of a command that are files whose reading is denied: a tool would be refused them, so a command asks at least. */
-const touchesDenied = (set: RuleSet, command: SimpleCommand, probe: PathProbe): Finding | null => {
+const touchesDenied = (set: RuleSet, command: SimpleCommand, probe: PathProbe, base: string): Finding | null => {
   if (!set.rules.some((rule) => rule.verdict === "deny" && rule.access === "read")) return null
   for (const word of command.words.slice(1)) {
     if (word.includes(unknown) || word.startsWith("-") || word === "") continue
     const { rule, verdict } = judge(set, {
       access: "read",
-      value: probe.real(path.resolve(set.location, expandHome(word, set.home)))
+      value: probe.real(path.resolve(base, expandHome(word, set.home)))
     })
     if (verdict === "deny" && rule !== null) {
       return {
@@ -169,9 +170,30 @@ const touchesDenied = (set: RuleSet, command: SimpleCommand, probe: PathProbe): 
   return null
 }
 
-const judgeCommandLine = (set: RuleSet, access: string, line: string, probe: PathProbe): ReadonlyArray<Finding> => {
+/**
+ * A line that goes into a directory of the location first is what follows it, run there. Only if the directory is there: else
+ * the shell stays where it is.
+ */
+const movedInside = (
+  set: RuleSet,
+  line: string,
+  probe: PathProbe
+): { readonly line: string; readonly base: string } => {
+  const match = /^cd '((?:[^']|'\\'')+)' && ([\s\S]*)$/.exec(line)
+  const directory = match?.[1]?.replaceAll("'\\''", "'")
+  if (match?.[2] === undefined || directory === undefined || !path.isAbsolute(directory)) {
+    return { line, base: set.location }
+  }
+  const base = probe.real(directory)
+  return probe.exists(directory) && isInside(set.location, base)
+    ? { line: match[2], base }
+    : { line, base: set.location }
+}
+
+const judgeCommandLine = (set: RuleSet, access: string, given: string, probe: PathProbe): ReadonlyArray<Finding> => {
+  const { base, line } = movedInside(set, given, probe)
   const reading = readCommandLine(line)
-  const isOutside = reading.paths.some((word) => pointsOutside(word, set, probe))
+  const isOutside = reading.paths.some((word) => pointsOutside(word, set, probe, base))
   const hasDeny = set.rules.some((rule) => rule.verdict === "deny" && (rule.access === access || rule.access === "*"))
   const findings: Array<Finding> = reading.problems.map((problem) => ({
     verdict: "ask",
@@ -181,14 +203,14 @@ const judgeCommandLine = (set: RuleSet, access: string, line: string, probe: Pat
   }))
   for (const command of reading.commands) {
     findings.push(judgeCommand(set, access, command, isOutside))
-    const touched = touchesDenied(set, command, probe)
+    const touched = touchesDenied(set, command, probe, base)
     if (touched !== null) findings.push(touched)
   }
   for (const target of reading.writes) {
-    findings.push(judgeRedirection(set, "write", target, reading.movesDirectory, probe))
+    findings.push(judgeRedirection(set, "write", target, reading.movesDirectory, probe, base))
   }
   for (const target of reading.reads) {
-    findings.push(judgeRedirection(set, "read", target, reading.movesDirectory, probe))
+    findings.push(judgeRedirection(set, "read", target, reading.movesDirectory, probe, base))
   }
   // Nothing to run is still a call, and a tool that is not to be used at all must not answer it.
   if (reading.commands.length === 0) findings.push(judgeText(set, { access, value: "" }, `an empty command`, isOutside))

@@ -5,7 +5,7 @@
  * access itself (rules for `write` hold for `edit` too, those for `files_*` for all whose names begin so), then `ask`. Without a rule that matches, `*` (rules for every access)
  * is looked at, and without that one the default holds: `read`, `search` and `list` inside the location (and of the session's
  * own files, where what did not fit a result is kept) are allowed, as are
- * `question`, which asks by itself, `subagent`, whose calls are each judged by themselves, `skill` and `todo`; everything else
+ * `question`, which asks by itself, `subagent`, whose calls are each judged by themselves, `skill`, `todo` and `job`; everything else
  * asks.
  */
 import * as Result from "effect/Result"
@@ -37,9 +37,10 @@ const allowedInside: ReadonlySet<string> = new Set(["read", "search", "list"])
 
 /**
  * Asking whether somebody may be asked makes no sense; what a sub-agent does is judged when it does it; a skill is a text that
- * the user has chosen or trusted, and a list of what is to be done is the session's own.
+ * the user has chosen or trusted, and a list of what is to be done is the session's own, as are jobs, which were allowed when
+ * they were started.
  */
-const allowedAnyway: ReadonlySet<string> = new Set(["question", "subagent", "skill", "todo"])
+const allowedAnyway: ReadonlySet<string> = new Set(["question", "subagent", "skill", "todo", "job"])
 
 export interface RuleText {
   readonly access: string

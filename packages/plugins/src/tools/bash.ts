@@ -2,12 +2,16 @@
  * The `bash` tool: one command line, its output as it comes, its exit code.
  *
  * What a command leaves in the background runs on after the call and is named in the result; it ends with the session.
- * The time limit and an abort end everything that the command has started.
+ * The time limit and an abort end everything that the command has started. Where a command ends, the next one of its
+ * conversation begins. With `background` it is a job instead: see `jobs`.
  */
 import { tool, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { BashDetails, ToolsOptions } from "./contract.ts"
+import type { Directories } from "./directories.ts"
+import type { StartJob } from "./jobs.ts"
+import { checkPath, resolvePath } from "./paths.ts"
 import type { CommandProcesses } from "./process-tree.ts"
 import { findProcesses, killProcesses } from "./process-tree.ts"
 import { runShell } from "./shell.ts"
@@ -44,14 +48,25 @@ export const makeBackgroundProcesses = (): BackgroundProcesses => {
   }
 }
 
-export const bashTool = (directory: string, background: BackgroundProcesses, options: ToolsOptions) => {
+/** As a shell takes it word for word; what permission rules see of a command elsewhere begins with it. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** What commands share beyond one call. */
+export interface Shells {
+  readonly background: BackgroundProcesses
+  readonly directories: Directories
+  readonly startJob: StartJob
+}
+
+export const bashTool = (location: string, { background, directories, startJob }: Shells, options: ToolsOptions) => {
   const longest = options.bashMaxTimeoutSeconds ?? MAX_TIMEOUT_SECONDS
   const usual = Math.min(options.bashTimeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS, longest)
   return tool({
-    description:
-      `Runs a command line with bash in the workspace directory and gives its output (stdout and stderr together) and exit code. ` +
+    description: `Runs a command line with bash and gives its output (stdout and stderr together) and exit code. ` +
+      `It runs where the last one ended (cd lasts), at first in the workspace directory. ` +
       `There is no terminal and no input: pass what a program would ask for as arguments. It ends after ${usual} seconds unless timeout says otherwise. ` +
-      `A process started with & runs on after the call and ends with the session.`,
+      `For what runs long (servers, watchers) use background: it gives a job at once, whose end you are told, ` +
+      `and job_output and job_stop are for it. A process started with & ends with the session.`,
     input: Schema.Struct({
       command: Schema.String.annotate({ description: "The command line." }),
       timeout: Schema.optionalKey(
@@ -60,13 +75,30 @@ export const bashTool = (directory: string, background: BackgroundProcesses, opt
             `Seconds after which the command and all that it started are ended. Default ${usual}, at most ${longest}.`
         })
       ),
+      directory: Schema.optionalKey(
+        Schema.String.annotate({
+          description:
+            "Directory to run in, relative to the workspace or absolute. Default: where the last command ended."
+        })
+      ),
+      background: Schema.optionalKey(
+        Schema.Boolean.annotate({
+          description: "Run it as a job in the background, without a time limit. Default false."
+        })
+      ),
       description: Schema.optionalKey(
         Schema.String.annotate({ description: "What the command is for, in a few words, for the person who watches." })
       )
     }),
     bounds: { keep: "both" },
-    permission: ({ command }) => ({ access: "bash", subjects: [command] }),
+    permission: ({ command, directory }) => {
+      const place = directory === undefined ? location : resolvePath(location, directory)
+      return { access: "bash", subjects: [place === location ? command : `cd ${quoted(place)} && ${command}`] }
+    },
     execute: Effect.fn("tools.bash")(function*(input, call) {
+      if (input.directory !== undefined) yield* checkPath(input.directory)
+      const directory = input.directory === undefined ? location : resolvePath(location, input.directory)
+      if (input.background === true) return yield* startJob(input.command, directory, call)
       const seconds = input.timeout ?? usual
       const started = performance.now()
       let newline = true
@@ -82,9 +114,13 @@ export const bashTool = (directory: string, background: BackgroundProcesses, opt
           return call.stream(chunk)
         }
       })
+      const nextDirectory = ran.directory ?? directory
+      if (nextDirectory !== directory || input.directory !== undefined) yield* directories.set(call, nextDirectory)
       if (ran.background.length > 0) background.add(call.sessionID, ran.processes)
       const details: BashDetails = {
         command: input.command,
+        directory,
+        nextDirectory,
         description: input.description ?? null,
         exitCode: ran.timedOut ? null : ran.exitCode,
         signal: ran.signal,
@@ -107,5 +143,10 @@ const remarkOf = (details: BashDetails, seconds: number): string => {
     : `exit code ${details.exitCode}`
   const left = details.background.slice(0, 10).map(({ command, pid }) => `${pid} ${command.slice(0, 80)}`)
   const more = details.background.length > left.length ? `, and ${details.background.length - left.length} more` : ""
-  return left.length === 0 ? `[${end}]` : `[${end}; still running in the background: ${left.join("; ")}${more}]`
+  const moved = details.nextDirectory === details.directory
+    ? ""
+    : `; the working directory is now ${details.nextDirectory}`
+  return left.length === 0
+    ? `[${end}${moved}]`
+    : `[${end}${moved}; still running in the background: ${left.join("; ")}${more}]`
 }

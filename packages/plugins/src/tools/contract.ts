@@ -6,8 +6,21 @@
  */
 import * as Schema from "effect/Schema"
 
-/** Names of the built-in tools; the `access` of each one's permission is its name, of `apply_patch` it is `edit` or `write`. */
-export const toolNames = ["read", "write", "edit", "apply_patch", "bash", "search", "list"] as const
+/**
+ * Names of the built-in tools; the `access` of each one's permission is its name, of `apply_patch` it is `edit` or `write`, of the
+ * tools for jobs it is `job`.
+ */
+export const toolNames = [
+  "read",
+  "write",
+  "edit",
+  "apply_patch",
+  "bash",
+  "job_output",
+  "job_stop",
+  "search",
+  "list"
+] as const
 
 export type ReadDetails = typeof ReadDetails.Type
 export const ReadDetails = Schema.Struct({
@@ -48,6 +61,9 @@ export const ApplyPatchDetails = Schema.Struct({
 export type BashDetails = typeof BashDetails.Type
 export const BashDetails = Schema.Struct({
   command: Schema.String,
+  /** Where it ran, and where the next command runs unless it says otherwise. */
+  directory: Schema.String,
+  nextDirectory: Schema.String,
   description: Schema.NullOr(Schema.String),
   /** `null` if the shell was ended by a signal or by the time limit. */
   exitCode: Schema.NullOr(Schema.Int),
@@ -56,6 +72,23 @@ export const BashDetails = Schema.Struct({
   durationMs: Schema.Int,
   /** Processes that the command left running in the background. */
   background: Schema.Array(Schema.Struct({ pid: Schema.Int, command: Schema.String }))
+})
+
+/** Of a command that was started in the background, and of what is asked about one. */
+export type JobDetails = typeof JobDetails.Type
+export const JobDetails = Schema.Struct({
+  job: Schema.String,
+  command: Schema.String,
+  state: Schema.Literals(["waiting", "running", "exited", "stopped", "failed", "unknown"]),
+  exitCode: Schema.NullOr(Schema.Int)
+})
+
+/** A job's part of the view. */
+export const JobStatus = Schema.Struct({
+  /** Program and arguments; the line that was given is the last. */
+  command: Schema.Array(Schema.String),
+  stage: Schema.String,
+  output: Schema.String
 })
 
 export type SearchDetails = typeof SearchDetails.Type

@@ -3,13 +3,16 @@
  * with the first one what commands of a Bezel that was killed have.
  */
 import type { SessionContext } from "@bezel/core/host"
+import type { OpenSession } from "@bezel/core/session"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { applyPatchTool } from "./apply-patch.ts"
 import { bashTool, makeBackgroundProcesses } from "./bash.ts"
 import { ToolsOptions } from "./contract.ts"
+import { makeDirectories } from "./directories.ts"
 import { editTool } from "./edit.ts"
 import { makeFileState } from "./file-state.ts"
+import { jobOutputTool, jobStopTool, startJob } from "./jobs.ts"
 import { listTool } from "./list.ts"
 import { readTool } from "./read.ts"
 import { searchTool } from "./search.ts"
@@ -17,16 +20,22 @@ import { endSurvivors } from "./survivors.ts"
 import { writeTool } from "./write.ts"
 
 /** The part of the session context that the tools need. */
-export type ToolsContext = Pick<SessionContext, "location" | "options" | "onDispose" | "onSession" | "tool">
+export type ToolsContext = Pick<
+  SessionContext,
+  "location" | "options" | "onDispose" | "onSession" | "tool" | "namespace" | "hooks" | "job"
+>
 
 export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
   const options = yield* Schema.decodeUnknownEffect(ToolsOptions, { onExcessProperty: "error" })(ctx.options ?? {})
   const { directory } = ctx.location
   const files = makeFileState()
   const background = makeBackgroundProcesses()
+  const directories = yield* makeDirectories(ctx, directory)
+  const shells = { background, directories, startJob: startJob(ctx.job) }
+  const open = new Map<string, OpenSession>()
   yield* ctx.onDispose(background.endAll)
   let swept = false
-  yield* ctx.onSession(({ identity }) =>
+  yield* ctx.onSession((opened) =>
     Effect.andThen(
       Effect.suspend(() => {
         if (swept) return Effect.void
@@ -38,10 +47,13 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
         // A short session waits for it at its end.
         return Effect.forkScoped(Effect.uninterruptible(sweep))
       }),
-      Effect.acquireRelease(Effect.void, () =>
+      Effect.acquireRelease(Effect.sync(() => open.set(opened.identity.sessionID, opened)), () =>
         Effect.andThen(
-          background.end(identity.sessionID),
-          Effect.sync(() => files.forget(identity.sessionID))
+          background.end(opened.identity.sessionID),
+          Effect.sync(() => {
+            files.forget(opened.identity.sessionID)
+            if (open.get(opened.identity.sessionID) === opened) open.delete(opened.identity.sessionID)
+          })
         ))
     )
   )
@@ -50,7 +62,9 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
     draft.set("write", writeTool(directory, files))
     draft.set("edit", editTool(directory, files))
     draft.set("apply_patch", applyPatchTool(directory, files))
-    draft.set("bash", bashTool(directory, background, options))
+    draft.set("bash", bashTool(directory, shells, options))
+    draft.set("job_output", jobOutputTool(open))
+    draft.set("job_stop", jobStopTool(open))
     draft.set("search", searchTool(directory))
     draft.set("list", listTool(directory))
   })

@@ -16,7 +16,7 @@
 import { ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { ChildProcessByStdio } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { Socket } from "node:net"
@@ -24,6 +24,14 @@ import type { Readable } from "node:stream"
 import type { CommandProcesses, FoundProcess } from "./process-tree.ts"
 import { findProcesses, killProcesses, MARK, markValue } from "./process-tree.ts"
 import { OWNER, ownerValue } from "./survivors.ts"
+
+/** A command line as words for a process: run as `runShell` runs it, but for where its output goes. */
+export const shellWords = (command: string): readonly [string, ...ReadonlyArray<string>] => [
+  "/bin/sh",
+  "-c",
+  'command -v bash >/dev/null 2>&1 && exec bash -c "$0"; exec sh -c "$0"',
+  command
+]
 
 export interface ShellCommand {
   readonly command: string
@@ -41,6 +49,8 @@ export interface ShellOutcome {
   readonly processes: CommandProcesses
   /** What was left running. */
   readonly background: ReadonlyArray<FoundProcess>
+  /** The directory that the shell was in when it ended; `null` if it could not say. */
+  readonly directory: string | null
 }
 
 const SILENCE_MS = 150
@@ -59,6 +69,8 @@ export const runShell = (options: ShellCommand): Effect.Effect<ShellOutcome, Too
           yield* killProcesses(running.processes)
           yield* Effect.timeoutOption(takeOutput(running, options.onOutput), AFTER_KILL_MS)
         }
+        // What the shell wrote last is in its pipe by now, and is read in the next round of the event loop.
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
         const { leader, mark } = running.processes
         const background = findProcesses(running.processes).filter(({ pid }) => pid !== leader)
         running.processes = { leader: null, mark, known: background }
@@ -68,7 +80,8 @@ export const runShell = (options: ShellCommand): Effect.Effect<ShellOutcome, Too
           signal: running.signal,
           timedOut,
           processes: running.processes,
-          background
+          background: background.map(named),
+          directory: timedOut ? null : running.directory()
         }
       }),
     (running) =>
@@ -79,13 +92,15 @@ export const runShell = (options: ShellCommand): Effect.Effect<ShellOutcome, Too
   )
 
 interface Running {
-  readonly child: ChildProcessByStdio<null, Readable, null>
+  readonly child: ChildProcess
   readonly output: Readable
   processes: CommandProcesses
   exitedAt: number | null
   exitCode: number | null
   signal: string | null
   settled: boolean
+  /** Where the shell has ended, once it has. */
+  readonly directory: () => string | null
   /** Whether something has happened that nobody has waited for yet, and whom to tell. */
   happened: boolean
   wake: (() => void) | null
@@ -100,7 +115,7 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
       const child = spawn("/bin/sh", ["-c", launch, options.command], {
         cwd: options.directory,
         detached: true,
-        stdio: ["ignore", "pipe", "ignore"],
+        stdio: ["ignore", "pipe", "ignore", "pipe"],
         env: {
           ...process.env,
           ...quiet,
@@ -111,15 +126,18 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
       })
       // Node's pipe is a socket. Full-screen programs that have no terminal read keys from stderr, and would wait for ever
       // for what nobody writes; now they see the end at once, as on a pipe.
-      if (child.stdout instanceof Socket) child.stdout.end()
+      const { stdout } = child
+      if (stdout === null) throw new Error("there is no pipe for its output")
+      if (stdout instanceof Socket) stdout.end()
       const running: Running = {
         child,
-        output: child.stdout,
+        output: stdout,
         processes: { leader: child.pid ?? null, mark, known: [] },
         exitedAt: null,
         exitCode: null,
         signal: null,
         settled: false,
+        directory: directoryFrom(child),
         happened: false,
         wake: null
       }
@@ -135,7 +153,7 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
       })
       // A listener for `readable` has to be there all the time: without one Node throws output away when the process
       // exits.
-      for (const event of ["readable", "end", "close", "error"] as const) child.stdout.on(event, tell)
+      for (const event of ["readable", "end", "close", "error"] as const) stdout.on(event, tell)
       child.once("error", failed)
       child.once("spawn", () => resume(Effect.succeed(running)))
     } catch (cause) {
@@ -143,11 +161,42 @@ const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
     }
   })
 
+// The shell says at its end where it is; a command that replaces it or has a trap of its own for that leaves nobody to say it.
+const around = '__bezel=$1; shift; trap "pwd -P >&3" EXIT; eval "$__bezel"'
+
+const body = `'${around}'`
+
+/** A shell that was left running is named by the command that was given, not by what we put around it. */
+const named = (found: FoundProcess): FoundProcess => ({
+  ...found,
+  command: found.command.replace(`${around} bash `, "").replace(`${around} sh `, "")
+})
+
 // bash is what models write for; a POSIX shell where there is none.
-const launch = 'command -v bash >/dev/null 2>&1 && exec bash -c "$0" 2>&1; exec sh -c "$0" 2>&1'
+const launch = `command -v bash >/dev/null 2>&1 && exec bash -c ${body} bash "$0" 2>&1; exec sh -c ${body} sh "$0" 2>&1`
+
+const MAX_PATH_BYTES = 8_192
+
+/** What is written to the third pipe, as far as it is a path. */
+const directoryFrom = (child: ChildProcess): () => string | null => {
+  const pipe = child.stdio[3]
+  if (!(pipe instanceof Socket)) return () => null
+  let text = ""
+  pipe.setEncoding("utf8")
+  pipe.on("data", (chunk: string) => {
+    if (text.length < MAX_PATH_BYTES) text += chunk
+  })
+  pipe.on("error", () => {})
+  pipe.unref()
+  return () => {
+    pipe.destroy()
+    const path = text.replace(/\n$/, "")
+    return path.startsWith("/") && !path.includes("\n") && !path.includes("\ufffd") ? path : null
+  }
+}
 
 /** Nothing may wait for a person: no pager, no editor, no prompt. */
-const quiet = {
+export const quiet = {
   TERM: "dumb",
   NO_COLOR: "1",
   PAGER: "cat",

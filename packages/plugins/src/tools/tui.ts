@@ -2,6 +2,7 @@
  * How the built-in tools look in the terminal: what a call is about on its first row, and below it what matters of what it
  * did. Written against arguments and output as strict JSON of unknown shape: a model sends what it likes.
  */
+import type { ConversationView } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
 import {
   type Block,
@@ -14,6 +15,11 @@ import {
   type TuiContext
 } from "@bezel/tui"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { chatSlots } from "../chat/contract.ts"
+import { currentConversation } from "../chat/current.ts"
+import { JobStatus } from "./contract.ts"
 
 const argument = (call: ToolCallView, key: string): JsonValue => {
   const { args } = call
@@ -181,19 +187,40 @@ export const toolRenderers: { readonly [name: string]: ToolRenderer } = {
       return outputTail(call.output, options, failed(call) ? { color: "error" } : {})
     }
   },
+  job_output: { title: (call) => [muted(textArgument(call, "job") ?? "")] },
+  job_stop: { title: (call) => [muted(textArgument(call, "job") ?? "")] },
   bash: {
     title: (call) => {
       const description = textArgument(call, "description")
       const timeout = numberArgument(call, "timeout")
       return [
         span(textArgument(call, "command") ?? call.argsText, { color: "code" }),
+        muted(argument(call, "background") === true ? "  in the background" : ""),
         muted(`${description === null ? "" : `  # ${description}`}${timeout === null ? "" : `  (timeout ${timeout})`}`)
       ]
     }
   }
 }
 
+/** The background jobs of a conversation that run, one line each with the end of what they print. */
+export const jobBlocks = (view: ConversationView | undefined): ReadonlyArray<Block> =>
+  Object.entries(view?.tasks ?? {}).flatMap(([id, { kind, status }]) => {
+    const job = kind === "bezel.job" ? Schema.decodeUnknownOption(JobStatus)(status) : Option.none()
+    if (Option.isNone(job)) return []
+    const { command, output } = job.value
+    const last = output.trimEnd().split("\n").at(-1) ?? ""
+    return [
+      text([
+        muted(`${id} `),
+        span((command.at(-1) ?? "").replaceAll(/\s+/g, " "), { color: "code" }),
+        muted(last === "" ? "" : `  ${last}`)
+      ], { wrap: "clip", marker: span("⚙ ", { color: "accent" }) })
+    ]
+  })
+
 /** The terminal facet. */
 export const tui = Effect.fn("tools/tui")(function*(ctx: TuiContext) {
   for (const [name, renderer] of Object.entries(toolRenderers)) yield* ctx.toolRenderers.register(name, renderer)
+  const current = yield* currentConversation(ctx)
+  yield* ctx.slots.add(chatSlots.aboveEditor, { order: 50, render: () => jobBlocks(current()?.view.value) })
 })
