@@ -4,9 +4,17 @@ import { join } from "node:path"
 import { vi } from "vitest"
 import type { Home, Running } from "./command.ts"
 
+/** What answers have, as far as tests look at it. */
+interface Body {
+  readonly id: string
+  readonly inputID: string
+  readonly items: ReadonlyArray<{ readonly id: string; readonly title: string }>
+  readonly [key: string]: unknown
+}
+
 export interface Answer {
   readonly status: number
-  readonly body: any
+  readonly body: Body
 }
 
 export interface ServerRun extends Running {
@@ -17,7 +25,7 @@ export interface ServerRun extends Running {
   /** A new session of the home's work folder. */
   readonly create: (more?: object) => Promise<string>
   /** Gives a prompt and waits for how it ends. */
-  readonly prompt: (sessionID: string, text: string) => Promise<any>
+  readonly prompt: (sessionID: string, text: string) => Promise<Body>
   readonly say: (sessionID: string, text: string) => Promise<string>
 }
 

@@ -13,7 +13,7 @@ export const tellWhere = (error: SessionInUse): Effect.Effect<never, Exit | Sess
     const { holder, sessionID } = error
     const server = yield* findServer(yield* serverFolders)
     // The server itself has it, or one of the processes that it has started for sessions.
-    const isTheirs = server !== null && (holder.pid === server.pid || / host-session$/.test(holder.command))
+    const isTheirs = server !== null && (holder.pid === server.pid || holder.command.endsWith(" host-session"))
     if (!isTheirs) return yield* error
     return yield* Effect.fail(
       new Exit(

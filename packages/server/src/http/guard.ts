@@ -8,6 +8,7 @@
  */
 import type { IncomingMessage } from "node:http"
 import { networkInterfaces } from "node:os"
+import { isEveryAddress, isLoopback } from "../serve/address.ts"
 import type { Caller, Tokens } from "../serve/caller.ts"
 import { ApiFailure, failure } from "./failure.ts"
 
@@ -38,7 +39,6 @@ export interface CorsHeaders {
 }
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"]
-const everyAddress = ["0.0.0.0", "::", "[::]"]
 const minute = 60_000
 /** Addresses that are remembered at once. */
 const remembered = 1_000
@@ -51,11 +51,6 @@ export const hostName = (header: string): string | null => {
 
 const bracketed = (address: string): string =>
   address.includes(":") && !address.startsWith("[") ? `[${address}]` : address
-
-const isLoopback = (host: string): boolean => loopbackNames.includes(bracketed(host)) || host.startsWith("127.")
-
-/** Whether binding to it lets other machines in. */
-export const isBeyondLoopback = (host: string): boolean => !isLoopback(host)
 
 /** The token of a request: a bearer token, or what a WebSocket that can set no headers offers as a protocol. */
 export const tokenOf = (request: IncomingMessage): string | null => {
@@ -77,7 +72,7 @@ export const makeGuard = (options: GuardOptions): Guard => {
   const named = new Set([...options.allowedHosts.map((name) => name.toLowerCase()), bracketed(options.host)])
   if (isLoopback(options.host)) { for (const name of loopbackNames) named.add(name) }
   const origins = new Set(options.allowedOrigins)
-  const everywhere = everyAddress.includes(options.host)
+  const everywhere = isEveryAddress(options.host)
 
   const isNamed = (name: string): boolean => {
     if (named.has(name)) return true
