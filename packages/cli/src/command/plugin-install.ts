@@ -66,6 +66,49 @@ const installed = (folder: string): { readonly [name: string]: string } => {
   return own === null ? {} : own.dependencies
 }
 
+/** What the lock file says of each package by its name: the version and the digest of its contents. */
+const locked = (folder: string, name: string): { readonly version: string; readonly integrity: string } | null => {
+  try {
+    const { packages } = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8"))
+    const { integrity, version } = packages[`node_modules/${name}`]
+    return typeof version === "string" && typeof integrity === "string" ? { version, integrity } : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * A version that was installed before has to be the same bytes. npm takes a package that is named anew as it comes, so this is
+ * looked at afterwards; nothing of it has been run by then. What was known of it before stays known.
+ */
+const refuseOtherContents = (folder: string, name: string, before: ReturnType<typeof lockedFiles>) =>
+  Effect.gen(function*() {
+    const was = before.of(name)
+    const now = locked(folder, name)
+    if (was === null || was.version !== now?.version || was.integrity === now.integrity) return
+    yield* npm(folder, "uninstall", name)
+    before.restore()
+    return yield* Effect.fail(failed(
+      `${name} was not added: ${was.version} has other contents now than when it was installed before; ` +
+        `if that is meant, bezel plugin remove ${name} first`
+    ))
+  })
+
+/** npm's files as they are now. */
+const lockedFiles = (folder: string) => {
+  const files = ["package.json", "package-lock.json"].map((name) => join(folder, name)).filter((file) =>
+    existsSync(file)
+  )
+  const contents = files.map((file) => [file, readFileSync(file)] as const)
+  const known = new Map(Object.keys(installed(folder)).map((name) => [name, locked(folder, name)]))
+  return {
+    of: (name: string) => known.get(name) ?? null,
+    restore: () => {
+      for (const [file, content] of contents) writeFileSync(file, content)
+    }
+  }
+}
+
 /** Where a path leads that a person wrote, or `null` if it is the name of a package. */
 const localPath = (written: string): string | null => {
   const path = resolve(currentFolder(), written.replace(/^file:/, ""))
@@ -143,12 +186,14 @@ export const pluginAdd: Execute<AddOptions> = (_, [spec = ""]) =>
         })
       }
       const before = installed(folder)
+      const files = lockedFiles(folder)
       yield* npm(folder, "install", path ?? spec)
       const added = installedName(folder, spec, path, before)
       const found = added === null ? null : findPackage(added, [folder])
       if (added === null || found === null) {
         return yield* Effect.fail(failed(`npm has installed ${spec}, but no package of it is in ${folder}`))
       }
+      if (path === null) yield* refuseOtherContents(folder, added, files)
       const kind = yield* Effect.result(inspectPackage(found))
       if (kind._tag === "Failure") {
         if (before[added] === undefined) yield* npm(folder, "uninstall", added)
