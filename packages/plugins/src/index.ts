@@ -39,6 +39,7 @@ type Feature =
   | "tools"
   | "question"
   | "subagent"
+  | "hooks"
   | "history"
   | "context"
   | "mcp"
@@ -67,6 +68,7 @@ const order: ReadonlyArray<Feature> = [
   "commands",
   "mentions",
   "subagent",
+  "hooks",
   "history",
   "compaction",
   "sessionDirectory",

@@ -29,6 +29,12 @@ const waitText = (until: unknown, now: number): string => {
   return seconds < 100 ? ` in ${seconds} s` : ` in ${Math.ceil(seconds / 60)} min`
 }
 
+/** Of an event `warning` of a plugin. */
+const messageOf = (data: unknown): string | null =>
+  typeof data === "object" && data !== null && "message" in data && typeof data.message === "string"
+    ? data.message
+    : null
+
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
 export class Plain implements RunOutput {
@@ -66,6 +72,8 @@ export class Plain implements RunOutput {
         this.#line(`${this.#paint(33, "↻")} trying again${when}: ${oneLine(error, this.#room())}`)
       }
       if (event.type === "warning" && typeof event.message === "string") this.notice(event.message)
+      const told = /^plugin\..*\.warning$/.test(event.type) ? messageOf(event.data) : null
+      if (told !== null) this.notice(told)
     }
     const running = turn?.tools.filter((tool) => tool.entry === null) ?? []
     this.#activity = turn === null

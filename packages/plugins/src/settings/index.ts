@@ -3,6 +3,7 @@
  */
 import type { SettingsKey } from "@bezel/core/settings"
 import { SnapshotsSetting } from "../history/contract.ts"
+import { HooksSetting } from "../hooks/contract.ts"
 import { McpSetting } from "../mcp/contract.ts"
 import { PermissionsKey } from "../permissions/contract.ts"
 import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
@@ -26,6 +27,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   PermissionsKey,
   AgentsSetting,
   McpSetting,
+  HooksSetting,
   PluginsSetting,
   CompactionSetting,
   LimitsSetting,
