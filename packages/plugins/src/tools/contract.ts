@@ -25,7 +25,7 @@ export const toolNames = [
 export type ReadDetails = typeof ReadDetails.Type
 export const ReadDetails = Schema.Struct({
   path: Schema.String,
-  kind: Schema.Literals(["text", "image", "binary", "empty"]),
+  kind: Schema.Literals(["text", "image", "notebook", "pdf", "binary", "empty"]),
   /** Number of the first line shown, from 1; `0` if none is. */
   firstLine: Schema.Int,
   lines: Schema.Int,

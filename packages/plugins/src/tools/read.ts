@@ -1,5 +1,5 @@
 /**
- * The `read` tool: lines of a text file with their numbers, or an image.
+ * The `read` tool: lines of a text file with their numbers, an image, the cells of a notebook, the text of a PDF document.
  *
  * What is read is the opened handle, in pieces, so that a file that never ends, grows or lies about its size costs no
  * more than what is shown. Only regular files are read: a pipe without a writer or a device would hang or never end.
@@ -16,12 +16,15 @@ import { StringDecoder } from "node:string_decoder"
 import type { ReadDetails } from "./contract.ts"
 import type { FileState } from "./file-state.ts"
 import { imageType } from "./image.ts"
+import { notebookText } from "./notebook.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
+import { pdfText } from "./pdf.ts"
 
 const DEFAULT_LINES = 2_000
 const MAX_SHOWN_BYTES = 60 * 1024
 const MAX_LINE_UNITS = 4_000
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024
+const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 const PIECE_BYTES = 64 * 1024
 
 const Input = Schema.Struct({
@@ -42,7 +45,8 @@ export const readTool = (directory: string, files: FileState) =>
   tool({
     description:
       "Reads a file. Text comes as lines with their numbers (number, tab, line; numbers and tab are not in the file); " +
-      "for long files use offset and limit. Images (PNG, JPEG, GIF, WebP) are shown. Directories: use list.",
+      "for long files use offset and limit. Images (PNG, JPEG, GIF, WebP) are shown; of notebooks (.ipynb) the cells, of PDF " +
+      "documents the text of the pages. Directories: use list.",
     input: Input,
     replay: "safe",
     // The tool keeps within bytes itself, so that it can say where to read on.
@@ -59,6 +63,17 @@ export const readTool = (directory: string, files: FileState) =>
           if (first.length === 0) return result(`The file ${shown} is empty.`, path, "empty")
           const mediaType = imageType(first)
           if (mediaType !== null) return yield* readImage(handle, path, shown, mediaType, stats)
+          const wanted = {
+            path,
+            shown,
+            offset: input.offset ?? 1,
+            limit: input.limit ?? DEFAULT_LINES
+          }
+          if (first.subarray(0, 5).toString("latin1") === "%PDF-") return yield* readPdf(handle, stats, wanted)
+          if (/\.ipynb$/i.test(path)) {
+            const cells = yield* readNotebook(handle, stats, wanted)
+            if (cells !== null) return cells
+          }
           if (looksBinary(first)) {
             const size = stats.size === 0n ? "of unknown size" : sizeOf(Number(stats.size))
             return result(
@@ -67,12 +82,7 @@ export const readTool = (directory: string, files: FileState) =>
               "binary"
             )
           }
-          return yield* readLines(handle, first, {
-            path,
-            shown,
-            offset: input.offset ?? 1,
-            limit: input.limit ?? DEFAULT_LINES
-          })
+          return yield* readLines(handle, first, wanted)
         }))
     })
   })
@@ -156,6 +166,78 @@ interface LinesWanted {
   readonly limit: number
 }
 
+/** All of a file that was found to be no larger than the bound. */
+const readWhole = (handle: FileHandle, shown: string, stats: BigIntStats): Effect.Effect<Buffer, ToolFailure> =>
+  attempt("Cannot read", shown, async () => {
+    const buffer = Buffer.alloc(Number(stats.size))
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
+    return buffer.subarray(0, bytesRead)
+  })
+
+const tooLarge = (shown: string, stats: BigIntStats) =>
+  new ToolFailure({
+    message: `${shown} has ${sizeOf(Number(stats.size))}, over the limit of ${
+      sizeOf(MAX_DOCUMENT_BYTES)
+    } for such documents.`
+  })
+
+/** Lines of a text that stands for a document; their numbers are of that text. */
+const documentResult = (
+  text: string,
+  wanted: LinesWanted,
+  kind: "notebook" | "pdf",
+  about: string
+): Effect.Effect<ToolResult, ToolFailure> => {
+  const taker = new LineTaker(wanted.offset, wanted.limit)
+  taker.take(Buffer.from(text))
+  taker.end()
+  if (taker.lines.length === 0 && text !== "") return Effect.fail(pastEnd(wanted, taker.seen))
+  const more = taker.more ? `\n[More lines follow; read on with offset ${wanted.offset + taker.lines.length}.]` : ""
+  const details: ReadDetails = {
+    path: wanted.path,
+    kind,
+    firstLine: taker.lines.length === 0 ? 0 : wanted.offset,
+    lines: taker.lines.length,
+    more: taker.more
+  }
+  return Effect.succeed(toolResult({ content: `[${about}]\n${taker.lines.join("\n")}${more}`, details }))
+}
+
+const readPdf = Effect.fnUntraced(function*(
+  handle: FileHandle,
+  stats: BigIntStats,
+  wanted: LinesWanted
+): Effect.fn.Return<ToolResult, ToolFailure> {
+  if (stats.size > BigInt(MAX_DOCUMENT_BYTES)) return yield* tooLarge(wanted.shown, stats)
+  const bytes = yield* readWhole(handle, wanted.shown, stats)
+  const { pages, read, text } = yield* pdfText(bytes, wanted.shown, wanted.offset + wanted.limit)
+  const part = read < pages ? `; the text of the first ${read} is here` : ""
+  return yield* documentResult(
+    text,
+    wanted,
+    "pdf",
+    `The text of the PDF document ${wanted.shown}, ${pages} ${pages === 1 ? "page" : "pages"}${part}`
+  )
+})
+
+/** `null` if it is no notebook after all. */
+const readNotebook = Effect.fnUntraced(function*(
+  handle: FileHandle,
+  stats: BigIntStats,
+  wanted: LinesWanted
+): Effect.fn.Return<ToolResult | null, ToolFailure> {
+  if (stats.size > BigInt(MAX_DOCUMENT_BYTES)) return yield* tooLarge(wanted.shown, stats)
+  const text = notebookText((yield* readWhole(handle, wanted.shown, stats)).toString("utf8"))
+  return text === null
+    ? null
+    : yield* documentResult(text, wanted, "notebook", `The cells of the notebook ${wanted.shown}`)
+})
+
+const pastEnd = ({ offset, shown }: LinesWanted, seen: number): ToolFailure =>
+  new ToolFailure({
+    message: `${shown} has only ${seen} ${seen === 1 ? "line" : "lines"}; offset ${offset} is past its end.`
+  })
+
 const readLines = Effect.fnUntraced(function*(
   handle: FileHandle,
   first: Buffer,
@@ -170,10 +252,7 @@ const readLines = Effect.fnUntraced(function*(
   taker.end()
   const { lines, more, seen } = taker
   if (lines.length === 0) {
-    const count = `${seen} ${seen === 1 ? "line" : "lines"}`
-    return yield* new ToolFailure({
-      message: `${wanted.shown} has only ${count}; offset ${wanted.offset} is past its end.`
-    })
+    return yield* pastEnd(wanted, seen)
   }
   const lastLine = wanted.offset + lines.length - 1
   const body = lines.map((line, index) => `${wanted.offset + index}\t${line}`).join("\n")
