@@ -1,4 +1,5 @@
 /** The fleet of a server, over each kind of placement: the same test for all. */
+import type { ConversationView } from "@bezel/core/harness"
 import { Conversation, conversationKey } from "@bezel/core/host"
 import { Connection, makeMemoryPair } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
@@ -134,6 +135,59 @@ describe("a fleet of processes", { timeout: 60_000 }, () => {
       yield* until(connection.state.changes, ({ status }) => status === "disconnected")
       yield* until(connection.state.changes, ({ status }) => status === "connected")
       expect(yield* conversation.wait({ inputID })).toMatchObject({ status: "done" })
+    }).pipe(Effect.scoped))
+})
+
+describe("a fleet with a process for each session", { timeout: 60_000 }, () => {
+  it.live("keeps the session of a sub-agent where the one is that it works for", () =>
+    Effect.gen(function*() {
+      const { fleet, hosts, work } = yield* fleetOver("session")
+      const { session } = yield* fleet.location(work)
+      const parent = yield* session.create()
+      const child = yield* session.create({ parentID: parent.id })
+      for (const { id } of [parent, child]) {
+        const { inputID } = yield* session.prompt({ sessionID: id, prompt: { text: "hi" } })
+        expect(yield* session.wait(id, inputID)).toMatchObject({ status: "done" })
+      }
+      expect(hosts()).toHaveLength(1)
+      const connection = yield* presentation(fleet, child.id)
+      expect(connection.session.value).toBe(child.id)
+    }).pipe(Effect.scoped))
+})
+
+describe("a fleet under load", { timeout: 120_000 }, () => {
+  it.live("brings every presentation back to the same view when a host is killed while all its sessions work", () =>
+    Effect.gen(function*() {
+      const { fleet, hosts, work } = yield* fleetOver("location")
+      const { session } = yield* fleet.location(work)
+      const sessions = yield* Effect.replicateEffect(session.create(), 8)
+      const shown = yield* Effect.forEach(sessions, ({ id }) =>
+        Effect.gen(function*() {
+          const key = conversationKey(id, "c1")
+          const [one, two] = yield* Effect.all([presentation(fleet, id), presentation(fleet, id, ann)])
+          return {
+            id,
+            one: yield* one.use(Conversation, { key }),
+            two: yield* two.use(Conversation, { key })
+          }
+        }))
+      const inputs = yield* Effect.forEach(shown, ({ one }) => one.send({ text: "hi" }), { concurrency: "unbounded" })
+      const [host = 0] = hosts()
+      process.kill(host, "SIGKILL")
+      yield* Effect.forEach(shown, ({ id, one, two }, index) =>
+        Effect.gen(function*() {
+          const done = ({ entries, turn }: ConversationView) =>
+            turn === null && entries.some(({ kind }) => kind === "bezel.assistant")
+          yield* until(one.view.changes, done)
+          yield* until(two.view.changes, done)
+          expect(one.view.value).toEqual(two.view.value)
+          expect(yield* one.wait({ inputID: inputs[index]?.inputID ?? "" })).toMatchObject({ status: "done" })
+          // Sent once, answered once.
+          const { messages } = yield* fleet.records.messages(id)
+          const said = messages.filter(({ kind }) => kind === "bezel.user" || kind === "bezel.assistant")
+          expect(said.map(({ kind }) => kind)).toEqual(["bezel.user", "bezel.assistant"])
+        }), { concurrency: "unbounded" })
+      expect(hosts()).not.toContain(host)
     }).pipe(Effect.scoped))
 })
 

@@ -40,6 +40,7 @@ import { lastLines, type ProcessTimes, startProcess } from "./host-process.ts"
 import { introducing } from "./introduction.ts"
 import { makeLedger, sweep } from "./ledger.ts"
 import { makeRemoteSession } from "./remote-session.ts"
+import { rootOf } from "./root-session.ts"
 import { type HostSpec, makeSupervisor, type SupervisorOptions } from "./supervisor.ts"
 
 export interface ProcessPlacementOptions {
@@ -49,7 +50,7 @@ export interface ProcessPlacementOptions {
   readonly state: string
   /** The coordinator facets, in manifest order, by the user's settings. Asked when the coordinator boots. */
   readonly plugins: CoordinatorPlugins
-  /** One process for all sessions of a location, or one for each session; default `location`. */
+  /** One process for all sessions of a location, or one for each session with its sub-agents; default `location`. */
   readonly isolation?: "location" | "session"
   /** For the program: what it finds in its order. */
   readonly options?: JsonValue
@@ -167,9 +168,10 @@ export const makeProcessPlacement = (
 
     const isolated = options.isolation === "session"
     const hostOf = (sessionID: string) =>
-      Effect.mapBoth(store.get(sessionID), {
+      // A sub-agent's session is open where the one is that it works for.
+      Effect.mapBoth(isolated ? rootOf(store, sessionID) : store.get(sessionID), {
         onFailure: unavailable,
-        onSuccess: ({ location }) => specOf(location, isolated ? sessionID : null)
+        onSuccess: ({ id, location }) => specOf(location, isolated ? id : null)
       })
     const reach = (spec: HostSpec, user: string | null) =>
       introducing(Effect.flatMap(supervisor.demand(spec), ({ socket }) => connectUnix(socket)), user)

@@ -13,6 +13,7 @@ import {
 } from "@bezel/core/host"
 import { Connection, connectUnix, Endpoint, listenUnix } from "@bezel/core/rpc"
 import { InteractionBroker, ServiceDirectory, ServiceError } from "@bezel/core/service"
+import { SessionStore } from "@bezel/core/session"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -23,6 +24,7 @@ import { Socket } from "node:net"
 import { presenting } from "./admission.ts"
 import { introduced } from "./introduction.ts"
 import { type FromHost, type HostOrder, lineReader, readToHost, type ToHost, writeLine } from "./order.ts"
+import { rootOf } from "./root-session.ts"
 
 const lifelineDescriptor = 3
 
@@ -88,17 +90,26 @@ const boot = (order: HostOrder) =>
     const locations = yield* LocationMap
     const services = yield* locations.get(order.location.directory, order.location.workspaceID)
     const host = Context.get(services, SessionHost)
+    const store = yield* SessionStore
+    const isOurs = (sessionID: string) =>
+      order.sessionID === null || order.sessionID === sessionID
+        ? Effect.succeed(true)
+        : rootOf(store, sessionID).pipe(
+          Effect.map(({ id }) => id === order.sessionID),
+          Effect.orElseSucceed(() => false)
+        )
     const endpoint = yield* Endpoint.make({
       ...endpointOptions(host),
       attach: (sessionID, client) =>
-        order.sessionID === null || order.sessionID === sessionID
-          ? host.attach(sessionID, client)
-          : Effect.fail(
-            new ServiceError({
-              code: "invalid_arguments",
-              message: `This host is for the session ${order.sessionID}, not for ${sessionID.slice(0, 80)}.`
-            })
-          )
+        Effect.flatMap(isOurs(sessionID), (ours) =>
+          ours
+            ? host.attach(sessionID, client)
+            : Effect.fail(
+              new ServiceError({
+                code: "invalid_arguments",
+                message: `This host is for the session ${order.sessionID}, not for ${sessionID.slice(0, 80)}.`
+              })
+            ))
     }).pipe(
       Effect.provideService(ServiceDirectory, Context.get(services, ServiceDirectory)),
       Effect.provideService(InteractionBroker, Context.get(services, InteractionBroker))
