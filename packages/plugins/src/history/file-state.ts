@@ -6,9 +6,10 @@
  */
 import * as Schema from "effect/Schema"
 import { createHash } from "node:crypto"
-import { constants } from "node:fs"
+import * as fs from "node:fs"
 import * as FileSystem from "node:fs/promises"
 import * as NodePath from "node:path"
+import { promisify } from "node:util"
 
 export const FileState = Schema.Union([
   /** `below`: the nearest folder that was there. */
@@ -77,13 +78,13 @@ const nearestFolder = async (path: string): Promise<{ readonly folder: string; r
   }
 }
 
+/** Up to this size, a file is read in one step, which takes less than asking a thread to. */
+const smallBytes = 128 * 1024
+
 /** Reads what is at a path; files above `maxBytes` are not read. Fails as the file system does. */
 export const observe = async (path: string, maxBytes: number): Promise<Observed> => {
-  let stats
-  try {
-    stats = await FileSystem.lstat(path)
-  } catch (error) {
-    if (!hasCode(error, "ENOENT", "ENOTDIR")) throw error
+  const stats = lookAt(path)
+  if (stats === null) {
     const { changedAt, folder } = await nearestFolder(path)
     return { state: { type: "absent", below: folder }, content: null, changedAt }
   }
@@ -100,18 +101,43 @@ export const observe = async (path: string, maxBytes: number): Promise<Observed>
   if (stats.isDirectory()) return unkept("folder")
   if (!stats.isFile()) return unkept("special")
   if (stats.size > maxBytes) return unkept("large")
-  // Between the look and the opening it may have become a link or a pipe.
-  const handle = await FileSystem.open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    const opened = await handle.stat()
-    if (!opened.isFile()) return unkept("special")
-    const content = await handle.readFile()
-    return {
-      state: { type: "file", id: blobID(content), mode: opened.mode & 0o7777, size: content.length },
-      content,
-      changedAt: opened.ctimeMs
-    }
-  } finally {
-    await handle.close()
+  const read = await readOpened(path, stats.size <= smallBytes)
+  if (read === null) return unkept("special")
+  const { content, mode } = read
+  return {
+    state: { type: "file", id: blobID(content), mode: mode & 0o7777, size: content.length },
+    content,
+    changedAt: read.changedAt
   }
 }
+
+/** `null` where there is nothing. */
+export const lookAt = (path: string): fs.Stats | null => {
+  try {
+    return fs.lstatSync(path)
+  } catch (error) {
+    if (hasCode(error, "ENOENT", "ENOTDIR")) return null
+    throw error
+  }
+}
+
+interface Read {
+  readonly content: Buffer
+  readonly mode: number
+  readonly changedAt: number
+}
+
+/** Between the look and the opening it may have become a link, which fails, or a pipe, which is `null`. */
+const readOpened = async (path: string, isSmall: boolean): Promise<Read | null> => {
+  const file = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK)
+  try {
+    const opened = fs.fstatSync(file)
+    if (!opened.isFile()) return null
+    const content = isSmall ? fs.readFileSync(file) : await readAll(file)
+    return { content, mode: opened.mode, changedAt: opened.ctimeMs }
+  } finally {
+    fs.closeSync(file)
+  }
+}
+
+const readAll = promisify<number, Buffer>((file, done) => fs.readFile(file, done))

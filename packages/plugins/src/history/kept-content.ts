@@ -5,6 +5,7 @@
  * change needs any more.
  */
 import { randomBytes } from "node:crypto"
+import * as fs from "node:fs"
 import * as FileSystem from "node:fs/promises"
 import * as NodePath from "node:path"
 import { promisify } from "node:util"
@@ -13,6 +14,9 @@ import { blobID } from "./file-state.ts"
 
 const deflate = promisify<Uint8Array, Zlib.ZlibOptions, Buffer>(Zlib.deflate)
 const inflate = promisify<Uint8Array, Zlib.ZlibOptions, Buffer>(Zlib.inflate)
+
+/** Up to this size, contents are compressed and written in one step. */
+const smallBytes = 128 * 1024
 
 const idPattern = /^[0-9a-f]{40}$/
 
@@ -37,17 +41,27 @@ export class KeptContent {
   }
 
   async put(id: string, content: Uint8Array): Promise<void> {
+    // A small one is written sooner than a thread is asked to.
+    if (content.byteLength <= smallBytes) return this.#putNow(id, content)
     if (await this.has(id)) return
+    const deflated = await deflate(content, { level: 1 })
+    this.#write(id, deflated)
+  }
+
+  #putNow(id: string, content: Uint8Array): void {
+    if (!fs.existsSync(this.#path(id))) this.#write(id, Zlib.deflateSync(content, { level: 1 }))
+  }
+
+  #write(id: string, deflated: Uint8Array): void {
     const path = this.#path(id)
     const temporary = `${path}.${randomBytes(4).toString("hex")}.tmp`
-    await FileSystem.mkdir(NodePath.dirname(path), { recursive: true, mode: 0o700 })
+    fs.mkdirSync(NodePath.dirname(path), { recursive: true, mode: 0o700 })
     try {
-      const deflated = await deflate(content, { level: 1 })
-      await FileSystem.writeFile(temporary, deflated, { mode: 0o600, flag: "wx" })
-      this.written += deflated.length
-      await FileSystem.rename(temporary, path)
+      fs.writeFileSync(temporary, deflated, { mode: 0o600, flag: "wx" })
+      fs.renameSync(temporary, path)
+      this.written += deflated.byteLength
     } catch (error) {
-      await FileSystem.rm(temporary, { force: true }).catch(() => {})
+      fs.rmSync(temporary, { force: true })
       throw error
     }
   }

@@ -114,14 +114,15 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
               [from, to].flatMap((state) => "id" in state ? [state.id] : [])
             )
           )
+        const kept = new KeptContent(NodePath.join(folder, "content"), maxFile)
         const tracker = new Tracker({
           journal: new Journal(NodePath.join(folder, "journal.jsonl")),
-          kept: new KeptContent(NodePath.join(folder, "content"), maxFile),
+          kept,
           tree: new WorkTree(directory, NodePath.join(folder, "git"), {
             maxFileBytes: maxFile,
             maxNewFiles: 20_000,
             maxNewBytes: 256 * mebibyte
-          }),
+          }, (id, content) => kept.put(id, content)),
           neighbourhood,
           maxFileBytes: maxFile,
           maxKeptBytes: maxTotal,

@@ -162,8 +162,8 @@ export class Tracker {
   beginCommand(call: string, session: string, marks: Marks): Effect.Effect<void> {
     return this.#step(marks, async () => {
       if (!this.#prepared) await this.#prepare()
+      if (this.#blind === null && (this.#tree.isCurrent ? this.#isDue() : true)) await this.#look()
       if (this.#blind !== null) return this.#sayUnseen(marks, this.#blind)
-      if (this.#isDue()) await this.#look()
       const command: Command = { id: call, session, start: Date.now(), end: null, marks, uncertain: false }
       this.journal.append({ type: "began", id: call, at: command.start, marks })
       this.#commands = [...this.#commands, command]
@@ -228,7 +228,7 @@ export class Tracker {
   async #makeRoom(): Promise<void> {
     if (this.kept.written < this.#maxKeptBytes / 4) return
     this.kept.written = 0
-    const needed = new Set(this.#needed())
+    const needed = new Set([...this.#needed(), ...this.#tree.remembered])
     for (const { before } of this.#writes.values()) if ("id" in before) needed.add(before.id)
     await collect(this, this.#maxKeptBytes, needed)
   }
@@ -246,6 +246,7 @@ export class Tracker {
     const why = await Promise.race([this.#tree.prepare(), late])
     clearTimeout(timer)
     if (why !== null) this.#blind = why
+    else if (this.#tree.isCurrent) this.#lookedAt = performance.now()
   }
 
   async #look(): Promise<void> {
@@ -261,6 +262,7 @@ export class Tracker {
         before: this.#written.get(difference.path) ?? difference.before
       }))
     )
+    this.#tree.isCurrent = true
     this.#written.clear()
     const open = this.#commands.filter(({ end }) => end === null)
     if (this.#commands.length > 0) this.journal.append({ type: "settled", open: open.map(({ id }) => id) })

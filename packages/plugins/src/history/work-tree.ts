@@ -10,7 +10,7 @@
 import { constants } from "node:fs"
 import * as FileSystem from "node:fs/promises"
 import * as NodePath from "node:path"
-import { absent, type FileState, observe, sameState } from "./file-state.ts"
+import { absent, type FileState, lookAt, observe, type Observed, sameState } from "./file-state.ts"
 import { findRepository, GitFailed, PrivateGit, type UserRepository } from "./private-git.ts"
 
 export interface WorkTreeLimits {
@@ -33,26 +33,41 @@ export interface Difference {
 
 const list = ["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard"]
 
+/** How many changed files are remembered here and not in git's index. */
+const maxRemembered = 200
+
 const bytesOf = (paths: Iterable<string>): string => [...paths].map((path) => `${path}\0`).join("")
 
 export class WorkTree {
   readonly #location: string
   readonly #folder: string
   readonly #limits: WorkTreeLimits
+  readonly #keep: (id: string, content: Buffer) => Promise<void>
+  readonly #remembered = new Set<string>()
+  readonly #observed = new Map<string, { readonly stamp: string } & Pick<Observed, "state" | "changedAt">>()
   /** How each file was when it was looked at last, by absolute path. */
   readonly #known = new Map<string, FileState>()
   #git: PrivateGit | null = null
   #alternates: string | null = null
+  /** Whether what is known is how files are now, and not how an earlier process saw them. */
+  isCurrent = false
 
-  /** `folder` is the private one. */
-  constructor(location: string, folder: string, limits: WorkTreeLimits) {
+  /** `folder` is the private one; `keep` takes contents that git does not keep. */
+  constructor(
+    location: string,
+    folder: string,
+    limits: WorkTreeLimits,
+    keep: (id: string, content: Buffer) => Promise<void>
+  ) {
     this.#location = location
     this.#folder = folder
     this.#limits = limits
+    this.#keep = keep
   }
 
-  get isReady(): boolean {
-    return this.#git !== null
+  /** Contents of files that git does not keep. */
+  get remembered(): Iterable<string> {
+    return this.#remembered
   }
 
   /** How a file was at the last look; `undefined` for one that was not looked at. */
@@ -60,7 +75,10 @@ export class WorkTree {
     return this.#known.get(path)
   }
 
-  /** The first look. Gives why nothing can be said of this folder, or `null`. */
+  /**
+   * Gives why nothing can be said of this folder, or `null`. Where an earlier process has looked, what is known afterwards is
+   * what that saw.
+   */
   async prepare(): Promise<string | null> {
     try {
       const repository = await findRepository(this.#location)
@@ -75,14 +93,14 @@ export class WorkTree {
       await git.make(exclude)
       await FileSystem.rm(`${git.index}.lock`, { force: true })
       const isNew = !await FileSystem.access(git.index).then(() => true, () => false)
-      if (isNew && repository !== null) await this.#seed(git, repository)
-      else if (!isNew) await this.#load(git)
-      if (isNew) {
-        const why = await this.#addAll(git)
+      if (!isNew) await this.#load(git)
+      else {
+        const isSeeded = repository !== null && await this.#seed(git, repository)
+        const why = await this.#addAll(git, isSeeded)
         if (why !== null) return why
-        await this.#load(git)
       }
       this.#git = git
+      this.isCurrent = isNew
       return null
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
@@ -90,16 +108,18 @@ export class WorkTree {
   }
 
   /** Begins with the user's index. One that git cannot use here is not used. */
-  async #seed(git: PrivateGit, repository: UserRepository): Promise<void> {
+  async #seed(git: PrivateGit, repository: UserRepository): Promise<boolean> {
     try {
       await FileSystem.copyFile(NodePath.join(repository.gitDirectory, "index"), git.index)
       await FileSystem.chmod(git.index, 0o600)
       await this.#load(git)
       await this.#dropConverted(git)
+      return true
     } catch (error) {
       if (error instanceof GitFailed && error.isMissing) throw error
       this.#known.clear()
       await FileSystem.rm(git.index, { force: true })
+      return false
     }
   }
 
@@ -161,7 +181,8 @@ export class WorkTree {
     return [...paths]
   }
 
-  async #addAll(git: PrivateGit): Promise<string | null> {
+  /** Reads everything that the index does not know. Gives why that is too much, or `null`. */
+  async #addAll(git: PrivateGit, isSeeded: boolean): Promise<string | null> {
     const candidates = await this.#candidates(git)
     const { maxFileBytes, maxNewBytes, maxNewFiles } = this.#limits
     if (candidates.length > maxNewFiles) return `it has more than ${maxNewFiles} files that no git repository knows`
@@ -181,11 +202,13 @@ export class WorkTree {
       if (bytes > maxNewBytes) return `its files are too large together (more than ${Math.round(maxNewBytes / 1e6)} MB)`
       added.push(path)
     }
+    if (isSeeded && added.length === 0) return null
     // All contents in one file, which costs less than a file each.
     await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
       input: bytesOf(added),
       config: ["core.bigFileThreshold=1"]
     })
+    await this.#load(git)
     return null
   }
 
@@ -194,15 +217,17 @@ export class WorkTree {
     const git = this.#git
     if (git === null) return []
     const candidates = await this.#candidates(git)
+    // Few changes are remembered here, which spares git a second run; the index learns of them when they are many.
+    const isMany = candidates.length > maxRemembered
     const differences: Array<Difference> = []
     const folders: Array<string> = []
     const indexed: Array<string> = []
     for (const relative of candidates) {
       const path = NodePath.join(this.#location, relative)
-      const observed = await observe(path, this.#limits.maxFileBytes).catch(() => null)
+      const observed = await this.#observe(path).catch(() => null)
       // What may not be read is not kept track of.
       if (observed === null) continue
-      const { changedAt, state } = observed
+      const { changedAt, content, state } = observed
       // A folder in the place of a file: the file is gone, and what is in the folder is listed by itself.
       const isFolder = state.type === "unkept" && state.what === "folder"
       const after: FileState = isFolder ? absent : state
@@ -212,15 +237,37 @@ export class WorkTree {
       if (sameState(before, after)) continue
       if (after.type === "absent") this.#known.delete(path)
       else this.#known.set(path, after)
+      if (!isMany && content !== null && "id" in after) {
+        await this.#keep(after.id, content)
+        this.#remembered.add(after.id)
+      }
       differences.push({ path, before, after, changedAt })
     }
-    indexed.unshift(...folders)
-    if (indexed.length > 0) {
-      // One that goes away meanwhile is seen at the next look.
-      await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], { input: bytesOf(indexed) })
-        .catch(() => {})
-    }
+    if (isMany) await this.#index(git, [...folders, ...indexed])
     return differences
+  }
+
+  /** The same for a file that nobody has touched since it was observed. */
+  async #observe(path: string): Promise<Observed> {
+    const stats = lookAt(path)
+    const stamp = stats === null ? null : `${stats.ino} ${stats.mode} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`
+    const known = this.#observed.get(path)
+    if (stamp !== null && known?.stamp === stamp) return { ...known, content: null }
+    const observed = await observe(path, this.#limits.maxFileBytes)
+    // Within a tick of the clock it may be written again without a trace.
+    if (stamp !== null && Date.now() - observed.changedAt > 20) {
+      this.#observed.set(path, { stamp, state: observed.state, changedAt: observed.changedAt })
+    }
+    return observed
+  }
+
+  /** Lets the index know. What goes away meanwhile is seen at the next look. */
+  async #index(git: PrivateGit, paths: ReadonlyArray<string>): Promise<void> {
+    await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], { input: bytesOf(paths) })
+      .then(() => {
+        this.#observed.clear()
+        this.#remembered.clear()
+      }, () => {})
   }
 
   /** Contents that git keeps, its user's repository included. */

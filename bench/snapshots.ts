@@ -1,0 +1,130 @@
+/**
+ * What keeping track of files costs a tool loop: the same turns with and without it, taking turns in one process.
+ *
+ * `node bench/snapshots.ts` prints, for loops of edits and of commands, in a repository and outside of one, how much longer
+ * the loop takes; the aim is a tenth at most. The model answers at once in the first rows, which is the worst case, and after
+ * 300 ms in the others, which is fast for a real one. `--only NAME` picks, `--files N` sets the size of the folder.
+ */
+import { Plugin } from "@bezel/core/host"
+import { type SettingsKey } from "@bezel/core/settings"
+import {
+  call,
+  emptySettings,
+  scriptedModel,
+  type ScriptedTurn,
+  temporaryDirectory,
+  testSessionHost
+} from "@bezel/core/testing"
+import { SnapshotsSetting } from "@bezel/plugins/history"
+import { session as history } from "@bezel/plugins/history/session"
+import { session as tools } from "@bezel/plugins/tools/session"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { parseArgs } from "node:util"
+import { median, spread } from "./measure.ts"
+
+const { values: options } = parseArgs({
+  options: { only: { type: "string", default: "" }, files: { type: "string", default: "1000" } }
+})
+
+const fileCount = Number(options.files)
+
+const git = (directory: string, ...args: ReadonlyArray<string>) =>
+  execFileSync("git", ["-c", "user.name=b", "-c", "user.email=b@example.com", ...args], { cwd: directory })
+
+/** A folder of so many source files, 4 KiB each. */
+const fill = (directory: string, isRepository: boolean) => {
+  for (let index = 0; index < fileCount; index++) {
+    const folder = path.join(directory, `src/part${Math.floor(index / 50)}`)
+    fs.mkdirSync(folder, { recursive: true })
+    fs.writeFileSync(path.join(folder, `file${index}.ts`), `export const x${index} = ${index}\n`.repeat(130))
+  }
+  fs.writeFileSync(path.join(directory, "count.txt"), "0\n")
+  if (!isRepository) return
+  git(directory, "init", "-q")
+  git(directory, "add", "-A")
+  git(directory, "commit", "-q", "-m", "start")
+}
+
+const steps = 20
+
+const edits: ReadonlyArray<ScriptedTurn> = Array.from({ length: steps }, (_, index) => [
+  call("edit", { path: "count.txt", oldText: `${index}\n`, newText: `${index + 1}\n` })
+])
+
+const commands = (line: (index: number) => string): ReadonlyArray<ScriptedTurn> =>
+  Array.from({ length: steps }, (_, index) => [call("bash", { command: line(index) })])
+
+const loops: ReadonlyArray<{ readonly name: string; readonly script: ReadonlyArray<ScriptedTurn> }> = [
+  { name: "edits", script: edits },
+  { name: "commands of 5 ms", script: commands((index) => `echo ${index} > out.txt`) },
+  { name: "commands of 200 ms", script: commands((index) => `sleep 0.2; echo ${index} > out.txt`) }
+]
+
+/** Milliseconds of one loop. */
+const run = (directory: string, script: ReadonlyArray<ScriptedTurn>, latency: number, enabled: boolean) =>
+  Effect.gen(function*() {
+    const scripted = scriptedModel([...script, "done"])
+    const host = yield* testSessionHost([
+      Plugin.define({ id: "bezel.tools", session: tools }),
+      Plugin.define({ id: "bezel.history", session: history })
+    ], {
+      directory,
+      model: {
+        info: scripted.info,
+        stream: (request) => Stream.unwrap(Effect.as(Effect.sleep(latency), scripted.stream(request)))
+      },
+      settings: {
+        ...emptySettings,
+        get: <A>(key: SettingsKey<A>): A => key.name === SnapshotsSetting.name ? { enabled } as A : key.default
+      }
+    })
+    const { id } = yield* host.session.create()
+    const start = performance.now()
+    const answer = yield* host.ask(id, "go")
+    if (answer !== "done") throw new Error(answer)
+    return performance.now() - start
+  }).pipe(Effect.scoped)
+
+const measureLoop = (name: string, script: ReadonlyArray<ScriptedTurn>, isRepository: boolean, latency: number) =>
+  Effect.gen(function*() {
+    const directory = fs.realpathSync(yield* temporaryDirectory)
+    fill(directory, isRepository)
+    const reset = () => fs.writeFileSync(path.join(directory, "count.txt"), "0\n")
+    const on: Array<number> = []
+    const off: Array<number> = []
+    for (let sample = 0; sample < 4; sample++) {
+      for (const [enabled, samples] of [[false, off], [true, on]] as const) {
+        reset()
+        const took = yield* run(directory, script, latency, enabled)
+        // The first run of each fills caches.
+        if (sample > 0) samples.push(took)
+      }
+    }
+    const ratio = median(on) / median(off)
+    const place = isRepository ? "repository" : "folder"
+    process.stdout.write(
+      `${name}, ${place} of ${fileCount} files, model after ${latency} ms: ${
+        median(off).toFixed(0)
+      } ms, with snapshots ${median(on).toFixed(0)} ms, ratio ${ratio.toFixed(3)} (spread ${
+        (spread(on) / median(off)).toFixed(3)
+      }; aim: at most 1.1)\n`
+    )
+  }).pipe(Effect.scoped)
+
+const all = Effect.gen(function*() {
+  for (const latency of [0, 300]) {
+    for (const { name, script } of loops) {
+      for (const isRepository of [true, false]) {
+        if (`${name} ${isRepository ? "repository" : "folder"} ${latency}`.includes(options.only)) {
+          yield* measureLoop(name, script, isRepository, latency)
+        }
+      }
+    }
+  }
+})
+
+await Effect.runPromise(all)
