@@ -94,7 +94,8 @@ const coalesce = <A, P>(options: {
     const push = Effect.fnUntraced(function*(value: A) {
       pending = options.merge(pending, value)
       if (pending === null) return
-      const wait = sentAt + INTERVAL_MS - (yield* Clock.currentTimeMillis)
+      // Bounded, for a clock that is set back would have everybody wait for the difference.
+      const wait = Math.min(INTERVAL_MS, sentAt + INTERVAL_MS - (yield* Clock.currentTimeMillis))
       if (wait <= 0) return yield* flush
       if (timer) return
       timer = true

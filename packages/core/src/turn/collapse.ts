@@ -30,6 +30,7 @@ import { messagesTokens } from "./estimate.ts"
 import { runHandler } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import { anyAgent, compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
+import { sleepUntil } from "./sleep-until.ts"
 
 export type CollapseReason = "threshold" | "overflow" | "manual"
 
@@ -148,7 +149,7 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
           error: { kind: error.kind, message: error.message }
         })
       })
-      yield* Effect.sleep(wait)
+      yield* sleepUntil(retryAt, wait)
       return yield* run(task, runtime, attempt + 1)
     })
 
@@ -170,11 +171,10 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
     failedAttempt(task, runtime, checkpointAttempt(task), interrupted)
 
   const retried: Phase = (task, runtime) =>
-    Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
-      yield* Effect.sleep(Math.max(0, checkpointUntil(task) - now))
-      return yield* run(task, runtime, checkpointAttempt(task))
-    })
+    Effect.andThen(
+      sleepUntil(checkpointUntil(task), retry.longestWait),
+      Effect.suspend(() => run(task, runtime, checkpointAttempt(task)))
+    )
 
   return {
     name: taskKinds.collapse,

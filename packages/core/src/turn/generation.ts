@@ -36,6 +36,7 @@ import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
 import { compactionOf, defaultFrames, defaultRetry, type TurnOptions } from "./options.ts"
 import { prepareRequest } from "./request.ts"
+import { sleepUntil } from "./sleep-until.ts"
 import { streamAnswer } from "./stream.ts"
 
 export const generationKind = (
@@ -270,8 +271,7 @@ export const generationKind = (
 
   const askDeferred: Phase = (task, runtime) =>
     Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
-      yield* Effect.sleep(Math.max(0, checkpointNumber(task, "until", 0) - now))
+      yield* sleepUntil(checkpointNumber(task, "until", 0), retry.longestWait)
       return yield* attempt(task, runtime, checkpointNumber(task, "attempt", 1))
     })
 
@@ -279,13 +279,10 @@ export const generationKind = (
     task: TaskRecord,
     runtime: TaskRuntime,
     number: number,
-    until: number
+    until: number,
+    longest: number
   ): Effect.Effect<PhaseResult, HarnessError> =>
-    Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
-      yield* Effect.sleep(Math.max(0, until - now))
-      return yield* attempt(task, runtime, number)
-    })
+    Effect.andThen(sleepUntil(until, longest), attempt(task, runtime, number))
 
   const abort: Phase = (_task, runtime) =>
     Effect.succeed({

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type CustomTaskKind, noticeKind, TaskKind, type TaskTransaction } from "../harness/index.ts"
 import type { ProcessHost, ProcessHostError, ProcessSpec, ProcessStatus } from "./process-host.ts"
+import { sleepUntil } from "./sleep-until.ts"
 
 export const JobInput = Schema.Struct({
   command: Schema.NonEmptyArray(Schema.String),
@@ -96,8 +97,8 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
       waiting: (task, api) =>
         Effect.gen(function*() {
           const { run, until } = task.checkpoint
-          const now = yield* Clock.currentTimeMillis
-          yield* Effect.sleep(Math.max(0, until - now))
+          const { every } = task.input
+          yield* sleepUntil(until, run === 1 || every === null ? Infinity : Math.max(every, pollMillis))
           return { next: { phase: "starting", run, key: `${api.sessionID}.${task.id}.${run}` } as const }
         }),
       starting: (task) => {
