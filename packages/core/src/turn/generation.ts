@@ -239,7 +239,7 @@ export const generationKind = (
           error: { kind: error.kind, message: error.message }
         })
       })
-      return yield* waitAndRetry(task, runtime, number + 1, until)
+      return yield* waitAndRetry(task, runtime, number + 1, until, wait)
     })
 
   /** The provider works on; its answer is asked for again, also by a later process. */
@@ -306,7 +306,13 @@ export const generationKind = (
         }),
       deferred: askDeferred,
       retrying: (task, runtime) =>
-        waitAndRetry(task, runtime, checkpointNumber(task, "attempt", 1), checkpointNumber(task, "until", 0))
+        waitAndRetry(
+          task,
+          runtime,
+          checkpointNumber(task, "attempt", 1),
+          checkpointNumber(task, "until", 0),
+          retry.longestWait
+        )
     }),
     abort,
     failed: (tx, _task, conversation, message) => failTurn(tx, conversation, { kind: "internal", message })
