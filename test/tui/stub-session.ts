@@ -143,6 +143,7 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
           error: () => Effect.void
         },
         provide: () => Effect.void,
+        reload: () => Effect.succeed([]),
         use: () => Effect.die(new Error("The stub has no services.")),
         observe: () => Effect.void,
         interactions: {

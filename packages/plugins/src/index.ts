@@ -37,6 +37,8 @@ type Feature =
   | "providers"
   | "accounts"
   | "tools"
+  | "todo"
+  | "web"
   | "question"
   | "subagent"
   | "hooks"
@@ -51,6 +53,7 @@ type Feature =
   | "mentions"
   | "compaction"
   | "sessionDirectory"
+  | "reload"
   | "versions"
   | "chat"
 
@@ -58,6 +61,8 @@ const order: ReadonlyArray<Feature> = [
   "providers",
   "accounts",
   "tools",
+  "todo",
+  "web",
   "question",
   "context",
   "mcp",
@@ -72,6 +77,7 @@ const order: ReadonlyArray<Feature> = [
   "history",
   "compaction",
   "sessionDirectory",
+  "reload",
   "versions",
   "chat"
 ]

@@ -14,7 +14,7 @@ import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind } from "../harness/index.ts"
-import type { PluginStatus } from "../kernel/index.ts"
+import type { PluginStatus, ReloadFailed } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { Availability, Provider, ProviderDraft } from "../model/index.ts"
 import type { Mismatch } from "../rpc/index.ts"
@@ -194,6 +194,11 @@ export interface PresentationContext extends PluginContext {
     /** What another facet of this host provides: the thing itself from activation on, as in a session host. */
     <A>(token: LocalService<A>): Effect.Effect<A>
   }
+  /**
+   * Loads the code of this host's own plugins anew: of these, or of all whose code can be. Gives the ids of those that run new
+   * code; what fails leaves the old code running.
+   */
+  readonly reload: (plugins?: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, ReloadFailed>
   /** For the other facets of this host; it never leaves the process. */
   readonly provide: <A>(token: LocalService<A>, implementation: A) => Effect.Effect<void>
   /** One scoped effect per live instance of a keyed service, those already open included. */

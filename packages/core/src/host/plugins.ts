@@ -26,7 +26,7 @@ export class Plugins extends RemoteService.make("bezel.plugins")({
   methods: {
     /** All plugins of the host in manifest order, and the state of each. */
     list: { success: Schema.Array(PluginStatus) },
-    /** Loads the code of these plugins anew, or of all. What fails leaves the old code running. */
+    /** Loads the code of these plugins anew, or of all whose code can be. What fails leaves the old code running. */
     reload: {
       payload: Schema.Struct({ plugins: Schema.optionalKey(Schema.Array(Schema.String)) }),
       success: Reloaded,

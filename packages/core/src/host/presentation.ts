@@ -29,7 +29,7 @@ export type PresentationItem =
 
 /** What a surface composes with its own half. */
 export interface PresentationHalf<Item = PresentationItem> {
-  readonly makeContext: (facet: FacetScope<Item>, kernel: Pick<KernelShape, "plugins">) => PresentationContext
+  readonly makeContext: (facet: FacetScope<Item>, kernel: KernelShape) => PresentationContext
   readonly check: (current: ReadonlyArray<Registered<Item>>, plugins: ReadonlyArray<string>) => ReadonlyArray<BindFault>
   readonly dependents?: (
     current: ReadonlyArray<Registered<Item>>,
@@ -97,6 +97,11 @@ export const makePresentation = (
           onDispose: facet.onDispose,
           own: facet.own,
           plugins: kernel.plugins,
+          reload: (plugins) =>
+            Effect.flatMap(
+              plugins === undefined ? kernel.reloadable : Effect.succeed(plugins),
+              (wanted) => wanted.length === 0 ? Effect.succeed([]) : kernel.reload({ plugins: wanted })
+            ),
           log: makePluginLog(facet.entry.id, surface),
           // The overloads of the contract: the token's type decides what it gives.
           use: use as PresentationContext["use"],

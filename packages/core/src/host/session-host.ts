@@ -232,7 +232,7 @@ export const endpointOptions = (host: SessionHostShape): EndpointOptions => ({
 export const endpointLayer = Layer.effect(
   Endpoint,
   Effect.gen(function*() {
-    const { plugins, reload, reloadSettings } = yield* PluginKernel
+    const { plugins, reload, reloadable, reloadSettings } = yield* PluginKernel
     const host = yield* SessionHost
     const { directory, providers, tools } = host
     const told = Effect.map((ids: ReadonlyArray<string>) => ({ plugins: ids }))
@@ -243,7 +243,11 @@ export const endpointLayer = Layer.effect(
     yield* Effect.orDie(directory.provide(Plugins, {
       upstream: mismatches,
       list: () => plugins,
-      reload: (options) => told(reload(options)),
+      reload: (options) =>
+        told(Effect.flatMap(
+          options.plugins === undefined ? reloadable : Effect.succeed(options.plugins),
+          (wanted) => wanted.length === 0 ? Effect.succeed([]) : reload({ plugins: wanted })
+        )),
       reloadSettings: () => told(reloadSettings)
     }))
     yield* Effect.orDie(directory.provide(Registries, { tools: () => tools.list, models: () => providers.list }))

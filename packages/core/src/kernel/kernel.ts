@@ -84,7 +84,7 @@ export interface KernelOptions<Context, Item> {
   readonly host: string
   /** The plugins in manifest order. */
   readonly plugins: ReadonlyArray<PluginSource<Context>>
-  readonly makeContext: (facet: FacetScope<Item>, kernel: Pick<Kernel, "plugins">) => Context
+  readonly makeContext: (facet: FacetScope<Item>, kernel: Kernel) => Context
   readonly bind: Binding<Item>
   /** Time limit of each phase of each plugin; default 10 seconds. */
   readonly limits?: { readonly [phase in PluginPhase]?: Duration.Input }
@@ -111,6 +111,8 @@ export interface Kernel {
    * up and activated again. One reload at a time; interrupting who asked for it does not stop it.
    */
   readonly reload: (options?: ReloadOptions) => Effect.Effect<ReadonlyArray<string>, ReloadFailed>
+  /** Ids of the plugins whose code can be loaded anew, in order; the others are parts of the program. */
+  readonly reloadable: Effect.Effect<ReadonlyArray<string>>
 }
 
 const defaultLimit = Duration.seconds(10)
@@ -181,7 +183,7 @@ export const make = <Context, Item>(
     const setUp = (facet: RunningFacet<Item>, code: Facet<Context>) =>
       Effect.suspend(() => {
         facet.enter("setup")
-        const context = Effect.sync(() => options.makeContext(facet, { plugins: statuses }))
+        const context = Effect.sync(() => options.makeContext(facet, kernel))
         return facet.run("setup", Effect.flatMap(context, (made) => code(made)))
       })
 
@@ -320,7 +322,12 @@ export const make = <Context, Item>(
         Effect.flatMap(Fiber.join)
       )
 
+    const kernel: Kernel = {
+      plugins: statuses,
+      reload,
+      reloadable: Effect.sync(() => slots.flatMap(({ facet, source }) => source.reload === undefined ? [] : [facet.id]))
+    }
     yield* Effect.addFinalizer(() => closing ? Effect.void : closeAll)
     yield* boot
-    return { plugins: statuses, reload }
+    return kernel
   })
