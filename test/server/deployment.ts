@@ -25,8 +25,8 @@ const settings = Layer.succeed(
   })
 )
 
-/** `answers` are those of a model in this process; a host in a process of its own answers `hello`. */
-export const fleetOver = (isolation: Isolation, answers: ReadonlyArray<string> = ["hello", "hello again"]) =>
+/** Hosts answer `hello`, and then `hello again`; busy ones in processes of their own go on saying `hello`. */
+export const fleetOver = (isolation: Isolation, mode: "plain" | "busy" = "plain") =>
   Effect.gen(function*() {
     const root = yield* temporaryDirectory
     const data = join(root, "data")
@@ -43,14 +43,16 @@ export const fleetOver = (isolation: Isolation, answers: ReadonlyArray<string> =
     > = isolation === "none"
       ? Placement.inline.pipe(
         Layer.provideMerge(inlineLocations({ plugins, coordinatorFirst: true })),
-        Layer.provideMerge(testGlobals([sessionDirectoryPlugin], { sessions: stored, model: scriptedModel(answers) }))
+        Layer.provideMerge(
+          testGlobals([sessionDirectoryPlugin], { sessions: stored, model: scriptedModel(["hello", "hello again"]) })
+        )
       )
       : processPlacement({
         command: [process.execPath, join(import.meta.dirname, "host-program.ts")],
         state: join(root, "state"),
         plugins,
         isolation,
-        options: { data, mode: "plain" }
+        options: { data, mode }
       }).pipe(Layer.provideMerge(Layer.merge(Layer.succeedContext(stored), settings)))
 
     const roll = makeRoll(join(root, "sessions.json"))

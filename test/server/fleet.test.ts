@@ -158,7 +158,7 @@ describe("a fleet with a process for each session", { timeout: 60_000 }, () => {
 describe("a fleet under load", { timeout: 120_000 }, () => {
   it.live("brings every presentation back to the same view when a host is killed while all its sessions work", () =>
     Effect.gen(function*() {
-      const { fleet, hosts, work } = yield* fleetOver("location")
+      const { fleet, hosts, work } = yield* fleetOver("location", "busy")
       const { session } = yield* fleet.location(work)
       const sessions = yield* Effect.replicateEffect(session.create(), 8)
       const shown = yield* Effect.forEach(sessions, ({ id }) =>

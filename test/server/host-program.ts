@@ -66,7 +66,11 @@ const program = Effect.gen(function*() {
   ]
   const globals = testGlobals(plugins, {
     sessions,
-    model: scriptedModel([[wait("300 millis"), say("hello")], "hello again"])
+    model: scriptedModel(
+      mode === "busy"
+        ? Array.from({ length: 100 }, () => [wait("300 millis"), say("hello")])
+        : [[wait("300 millis"), say("hello")], "hello again"]
+    )
   })
   const serving = Effect.provide(serveSessionHost(lifeline), globals)
   if (mode === "deaf") {
