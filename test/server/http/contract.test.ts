@@ -202,10 +202,14 @@ const cases: { readonly [route: string]: Case } = {
   },
   "session.command": {
     path: ({ id }) => `/session/${id}/command`,
-    body: () => ({ name: "nothing" }),
-    status: 501,
-    check: ({ error }) => expect(error.code).toBe("unsupported"),
-    wrong: () => [...bodies("name"), notFound(`${missing}/command`, { name: "x" })]
+    body: () => ({ name: "greet", arguments: "the world" }),
+    status: 202,
+    check: ({ status }) => expect(status).toBe("accepted"),
+    wrong: () => [
+      ...bodies("name"),
+      notFound(`${missing}/command`, { name: "greet" }),
+      { what: "that there is not", body: { name: "nothing" }, status: 404, code: "not_found" }
+    ]
   },
   "session.reset": {
     path: ({ server: { extra } }) => `/session/${extra.reset}/reset`,

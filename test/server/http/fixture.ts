@@ -1,5 +1,5 @@
 /** A server for tests: the real API on a real port, over session hosts in this process and storage on disk. */
-import { Plugin } from "@bezel/core/host"
+import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
 import { Interaction } from "@bezel/core/service"
 import { SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
@@ -65,6 +65,22 @@ export interface Answer {
   readonly [field: string]: unknown
 }
 
+/** A plugin with a tool that takes anything and gives nothing. */
+export const sink = Plugin.define({
+  id: "test.sink",
+  session: (ctx) =>
+    Effect.asVoid(ctx.tool.transform((draft) =>
+      draft.set(
+        "sink",
+        tool({
+          description: "Takes text.",
+          input: Schema.Struct({ text: Schema.String }),
+          execute: () => Effect.succeed("")
+        })
+      )
+    ))
+})
+
 export interface TestServer {
   readonly url: string
   /** The directory of those who name none. */
@@ -114,6 +130,16 @@ export const startTestServer = (
       fleet,
       version: "test",
       defaultLocation: directory,
+      runCommand: (connection, { arguments: given, name, sessionID }) =>
+        name === "greet"
+          ? Effect.gen(function*() {
+            const conversation = yield* connection.use(Conversation, { key: conversationKey(sessionID, "c1") })
+            return yield* Effect.mapError(conversation.send({ text: `Greet ${given}` }), ({ message }) => ({
+              code: "refused" as const,
+              message
+            }))
+          })
+          : Effect.fail({ code: "unknown_command" as const, message: `There is no command ${name}.` }),
       tokens: { find: (token) => callers.get(token) ?? null },
       ...options
     }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => {

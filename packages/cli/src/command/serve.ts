@@ -1,7 +1,10 @@
 /** `bezel serve`: the server of this user, in the foreground until a signal ends it. */
 import { AppPaths } from "@bezel/core/settings"
 import { AgentList } from "@bezel/plugins/agents/contract"
+import { PromptCommandList } from "@bezel/plugins/commands/contract"
+import { SkillList } from "@bezel/plugins/skills/contract"
 import { inlineLocations, Placement } from "@bezel/server"
+import type { RunCommand } from "@bezel/server/http"
 import { processPlacement } from "@bezel/server/process"
 import { checkReach, isLoopback, type OfferedLists, type RunningServer, startServer } from "@bezel/server/serve"
 import * as Effect from "effect/Effect"
@@ -31,8 +34,22 @@ interface ServeOptions {
 const closingMillis = 12_000
 
 const lists: OfferedLists = {
-  agents: (connection) => Effect.flatMap(connection.use(AgentList), (agents) => agents.list())
+  agents: (connection) => Effect.flatMap(connection.use(AgentList), (agents) => agents.list()),
+  commands: (connection) =>
+    Effect.map(
+      Effect.flatMap(connection.use(PromptCommandList), (commands) => commands.list()),
+      ({ commands }) => commands.map(({ description, file, name }) => ({ name, description, source: file }))
+    ),
+  skills: (connection) =>
+    Effect.map(
+      Effect.flatMap(connection.use(SkillList), (skills) => skills.list()),
+      ({ skills }) => skills.map(({ description, file, name }) => ({ name, description, source: file }))
+    )
 }
+
+/** Has a session run a command of its location. */
+const runCommand: RunCommand = (connection, call) =>
+  Effect.flatMap(connection.use(PromptCommandList), (commands) => commands.run(call))
 
 /** Where the sessions of a server run. */
 const placement = (isolation: Isolation, environment: Environment) => {
@@ -80,7 +97,8 @@ export const serve: Serve = (options, _, environment) => {
         version: environment.version,
         folders: yield* serverFolders,
         token: token === null ? null : Redacted.make(token),
-        lists
+        lists,
+        runCommand
       }, placement(options.isolation, environment))
       announce(server, { ...options, host, fromEnvironment: token !== null })
       return yield* Effect.never

@@ -5,7 +5,7 @@ import type { FleetShape } from "../serve/fleet.ts"
 import { type HttpApi, makeHttpApi } from "./api.ts"
 import { makeFleetEvents } from "./fleet-events.ts"
 import { makeMetrics, type Metrics } from "./metrics.ts"
-import type { ApiParts } from "./parts.ts"
+import type { ApiParts, RunCommand } from "./parts.ts"
 import { makePlaces } from "./places.ts"
 import { locationRoutes } from "./routes/location-routes.ts"
 import { peopleRoutes } from "./routes/people-routes.ts"
@@ -20,11 +20,13 @@ export interface ApiOptions {
   readonly version: string
   /** The directory of whoever names none; default: that of this process. */
   readonly defaultLocation?: string
+  /** Without it, sessions run no commands for clients. */
+  readonly runCommand?: RunCommand
 }
 
 /** For the length of the scope. */
 export const makeApi = (
-  { defaultLocation = process.cwd(), fleet, version }: ApiOptions
+  { defaultLocation = process.cwd(), fleet, runCommand, version }: ApiOptions
 ): Effect.Effect<{ readonly api: HttpApi; readonly metrics: Metrics }, never, Scope.Scope> =>
   Effect.gen(function*() {
     const metrics = makeMetrics()
@@ -33,6 +35,7 @@ export const makeApi = (
       version,
       metrics,
       defaultLocation,
+      runCommand: runCommand ?? null,
       places: makePlaces(fleet, defaultLocation),
       hubs: yield* makeSessionHubs(fleet),
       fleetEvents: yield* makeFleetEvents(fleet)

@@ -6,7 +6,7 @@
  * Durable events carry the sequence of their commit as id, at the last event of the commit, so that resuming never skips part
  * of one. A client that comes back gets everything after its id; where that is too much, or its id is none of this session,
  * one `gap`, and it reads the session anew. A client that reads slowly delays itself alone: it is asked where it is, and gets
- * what is new since then.
+ * what is new since then. Deleting the session ends the stream.
  */
 import type { HistoryItem } from "@bezel/core/storage"
 import * as Effect from "effect/Effect"
@@ -27,6 +27,9 @@ export const mostBehind = 5_000
 const mostInteractions = 256
 
 const batch = 100
+
+/** Between two looks at a text that grows, so that many small pieces are one frame. */
+const pause = "40 millis"
 
 const asObject = (event: unknown): { readonly [key: string]: unknown } =>
   typeof event === "object" && event !== null ? event as { readonly [key: string]: unknown } : {}
@@ -74,6 +77,7 @@ export const sessionEvents = (fleet: FleetShape, hub: SessionHub, place: string 
   new EventStream({
     run: (write) =>
       follow(fleet, hub, place, write).pipe(
+        Effect.raceFirst(hub.over),
         Effect.catch((error) => write(frame("error", toFailure(error).body)))
       )
   })
@@ -129,15 +133,14 @@ const follow = (fleet: FleetShape, hub: SessionHub, place: string | null, write:
       const view = hub.main.view.value
       const told = interactions
       interactions = []
-      const frames = [
-        ...told.map(interactionFrame),
-        ...(view === undefined ? [] : live.advance(view).map((event) => frame(event.type, event)))
-      ]
+      const grown = view === undefined ? [] : live.advance(view).map((event) => frame(event.type, event))
+      const frames = [...told.map(interactionFrame), ...grown]
       if (isMissing) {
         isMissing = false
         frames.push(gap())
       }
-      return writeAll(write, frames)
+      const written = writeAll(write, frames)
+      return grown.length === 0 ? written : Effect.andThen(written, Effect.sleep(pause))
     })
 
     for (;;) {

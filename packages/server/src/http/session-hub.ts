@@ -11,6 +11,7 @@ import { type Keyed, makeKeyed } from "@bezel/core/location"
 import type { ConnectionShape, RequestAnswers } from "@bezel/core/rpc"
 import type { Facade, ServiceError } from "@bezel/core/service"
 import type { StorageError } from "@bezel/core/storage"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
@@ -37,12 +38,16 @@ export interface SessionHub {
   /** The input that was accepted here last, or `null`: what waits for the session waits for it first. */
   readonly newestInput: () => string | null
   readonly accepted: (inputID: string) => void
+  /** Completes when the session is to be deleted: whoever follows it leaves. */
+  readonly over: Effect.Effect<void>
   /** Calls back at each change of anything, until the returned function is called. */
   readonly follow: (wake: (change: InteractionChange | null) => void) => () => void
 }
 
 export interface SessionHubs {
   readonly get: (sessionID: string) => Effect.Effect<SessionHub, ServiceError | StorageError, Scope.Scope>
+  /** Has those who follow a session leave it. */
+  readonly end: (sessionID: string) => Effect.Effect<void>
   readonly settled: Settled
   /** How many are open. */
   readonly size: () => number
@@ -65,7 +70,7 @@ export const newestSequence = (fleet: FleetShape, sessionID: string): Effect.Eff
 export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, never, Scope.Scope> =>
   Effect.gen(function*() {
     const settled = makeSettled()
-    let size = 0
+    const endings = new Map<string, Deferred.Deferred<void>>()
 
     const make = (sessionID: string): Effect.Effect<SessionHub, ServiceError | StorageError, Scope.Scope> =>
       Effect.gen(function*() {
@@ -115,7 +120,11 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           ))
         yield* Effect.forkScoped(Stream.runForEach(main.view.changes, () => Effect.sync(() => tell(null))))
 
-        yield* Effect.acquireRelease(Effect.sync(() => size++), () => Effect.sync(() => size--))
+        const over = Deferred.makeUnsafe<void>()
+        yield* Effect.acquireRelease(
+          Effect.sync(() => endings.set(sessionID, over)),
+          () => Effect.sync(() => endings.delete(sessionID))
+        )
         let newestInput: string | null = null
         return {
           sessionID,
@@ -124,6 +133,7 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           accepted: (inputID) => {
             newestInput = inputID
           },
+          over: Deferred.await(over),
           main,
           conversation,
           commits,
@@ -142,5 +152,14 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
     // One that is kept may be of a host that has gone meanwhile and is being started again.
     const get: SessionHubs["get"] = (sessionID) =>
       Effect.tap(hubs.get(sessionID), ({ connection }) => whenConnected(connection))
-    return { get, settled, size: () => size }
+    return {
+      get,
+      end: (sessionID) =>
+        Effect.sync(() => {
+          const over = endings.get(sessionID)
+          if (over !== undefined) Deferred.doneUnsafe(over, Effect.void)
+        }),
+      settled,
+      size: () => endings.size
+    }
   })

@@ -12,7 +12,7 @@ import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { join } from "node:path"
-import { serveHttp } from "../http/index.ts"
+import { type RunCommand, serveHttp } from "../http/index.ts"
 import { isEveryAddress, isLoopback } from "./address.ts"
 import { announceServer, claimServer, type ServerClaimed, type ServerFolders } from "./discovery.ts"
 import { Fleet, type FleetShape } from "./fleet.ts"
@@ -35,6 +35,8 @@ export interface ServerOptions {
   /** The token of this server; `null`: the one in the state folder, which is made if it is not there. */
   readonly token: Redacted.Redacted | null
   readonly lists: OfferedLists
+  /** Without it, sessions run no commands for clients. */
+  readonly runCommand?: RunCommand
 }
 
 export interface RunningServer {

@@ -19,7 +19,7 @@ const checkTitle = (title: string | undefined) =>
       failure("invalid_arguments", `The title is longer than ${titleLength} characters.`, { path: "title" })
     )
 
-export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, places }: ApiParts): Pick<
+export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places }: ApiParts): Pick<
   SessionHandlers,
   "list" | "create" | "active" | "import" | "get" | "update" | "remove" | "export" | "fork"
 > => {
@@ -84,7 +84,14 @@ export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, places }: Ap
         yield* fleetEvents.poke
         return toSession(record)
       }),
-    remove: ({ params: { id } }) => Effect.andThen(records.remove(id), fleetEvents.deleted(id)),
+    remove: ({ params: { id } }) =>
+      Effect.gen(function*() {
+        yield* records.get(id)
+        // Whoever follows it here would have it in use.
+        yield* hubs.end(id)
+        yield* records.remove(id)
+        yield* fleetEvents.deleted(id)
+      }),
     export: ({ params: { id } }) =>
       Effect.map(
         Effect.provideContext(exportSession(id), services),

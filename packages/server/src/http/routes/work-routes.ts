@@ -1,7 +1,7 @@
 /** What gives sessions work and steers it. All of it goes through the session's host. */
 import type { HarnessError, InputOutcome } from "@bezel/core/harness"
 import type { Conversation } from "@bezel/core/host"
-import type { Facade, ServiceError } from "@bezel/core/service"
+import { type Facade, ServiceError } from "@bezel/core/service"
 import type { WaitResult } from "@bezel/sdk/api"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -13,7 +13,13 @@ import type { SessionHub } from "../session-hub.ts"
 
 const defaultWaitSeconds = 30
 
-export const workRoutes = ({ fleet, hubs }: ApiParts): Pick<
+const commandCodes = {
+  unknown_command: "not_found",
+  invalid_command: "invalid_arguments",
+  refused: "conflict"
+} as const
+
+export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
   SessionHandlers,
   | "prompt"
   | "command"
@@ -79,7 +85,18 @@ export const workRoutes = ({ fleet, hubs }: ApiParts): Pick<
             Effect.sync(() => hub.accepted(inputID))))
         return { inputID, status: "accepted" as const }
       }),
-    command: notHere("commands over HTTP"),
+    command: ({ params: { id }, payload: { arguments: given = "", name } }) =>
+      Effect.gen(function*() {
+        yield* fleet.records.get(id)
+        if (runCommand === null) return yield* failure("unsupported", "This server runs no commands for clients.")
+        const hub = yield* hubs.get(id)
+        const { inputID } = yield* Effect.mapError(
+          runCommand(hub.connection, { sessionID: id, name, arguments: given }),
+          (error) => error instanceof ServiceError ? error : failure(commandCodes[error.code], error.message)
+        )
+        hub.accepted(inputID)
+        return { inputID, status: "accepted" as const }
+      }),
     reset: ({ params: { id }, payload }) => using(id, (conversation) => conversation.reset(payload)),
     config: ({ params: { id }, payload }) => using(id, (conversation) => conversation.configSet(payload)),
     abortInput: ({ params: { id, inputID } }) =>
