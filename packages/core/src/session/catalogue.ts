@@ -50,6 +50,9 @@ export interface CatalogueItem {
   readonly record: SessionRecord | StorageError
 }
 
+/** Records that are remembered at most. */
+const maxDecoded = 500
+
 const decodeRecord = Schema.decodeUnknownSync(Schema.fromJsonString(SessionRecord))
 
 const inodeOf = (path: string): number | null => fs.statSync(path, { throwIfNoEntry: false })?.ino ?? null
@@ -108,6 +111,8 @@ export class Catalogue {
   #database: Database | null = null
   /** Of the file that is open: another one may have taken its place since. */
   #inode: number | null = null
+  /** Records by their text, for the same few are read again and again. */
+  readonly #decoded = new Map<string, SessionRecord>()
 
   /**
    * Opens `catalogue.db` in a directory; `null` is a catalogue in memory. One that is not there is made of the records in
@@ -218,7 +223,11 @@ export class Catalogue {
     const id = String(row.id)
     const position = Number(row.position)
     try {
-      return { id, position, record: decodeRecord(row.record) }
+      const text = String(row.record)
+      const record = this.#decoded.get(text) ?? decodeRecord(text)
+      if (this.#decoded.size >= maxDecoded) this.#decoded.clear()
+      this.#decoded.set(text, record)
+      return { id, position, record }
     } catch {
       const record = this.#files?.read(id) ?? null
       if (record !== null) return { id, position, record }

@@ -27,7 +27,18 @@ import { rewinding } from "./rewind.ts"
 const storageFault = (error: StorageError): HarnessError =>
   new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` })
 
+/** Made once for each conversation: it holds nothing but what it does, and it is asked for with every call of a tool. */
+const made = new WeakMap<ConversationState, Conversation>()
+
 export const makeConversation = (session: Session, state: ConversationState): Conversation => {
+  const known = made.get(state)
+  if (known !== undefined) return known
+  const conversation = build(session, state)
+  made.set(state, conversation)
+  return conversation
+}
+
+const build = (session: Session, state: ConversationState): Conversation => {
   const { line, storage } = session
   const id = state.record.id
 
