@@ -5,6 +5,7 @@ import {
   call,
   emptySettings,
   scriptedModel,
+  type ScriptedStep,
   type ScriptedTurn,
   temporaryDirectory,
   testSessionHost
@@ -19,11 +20,11 @@ import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 
-export const write = (path: string, content: string): ScriptedTurn => [call("write", { path, content })]
-export const edit = (path: string, oldText: string, newText: string): ScriptedTurn => [
+export const write = (path: string, content: string): ReadonlyArray<ScriptedStep> => [call("write", { path, content })]
+export const edit = (path: string, oldText: string, newText: string): ReadonlyArray<ScriptedStep> => [
   call("edit", { path, oldText, newText })
 ]
-export const bash = (command: string): ScriptedTurn => [call("bash", { command })]
+export const bash = (command: string): ReadonlyArray<ScriptedStep> => [call("bash", { command })]
 
 /** Git in a folder, without any settings of whoever runs the tests. */
 export const git = (directory: string, ...args: ReadonlyArray<string>): string =>

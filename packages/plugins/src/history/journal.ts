@@ -82,10 +82,16 @@ export class Journal {
     }
   }
 
-  append(...lines: ReadonlyArray<Line>): void {
-    if (lines.length === 0) return
-    fs.appendFileSync(this.path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 })
-    this.#lines.push(...lines)
+  /** Gives when they were written by the clock of the file system, which is that of the times of files. */
+  append(...lines: ReadonlyArray<Line>): number {
+    const file = fs.openSync(this.path, "a", 0o600)
+    try {
+      fs.writeSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
+      this.#lines.push(...lines)
+      return fs.fstatSync(file).mtimeMs
+    } finally {
+      fs.closeSync(file)
+    }
   }
 
   /** Puts these lines in the place of all that is there. */

@@ -41,12 +41,16 @@ const netOf = (changes: ReadonlyArray<Change>): ReadonlyArray<Net> => {
       nets.set(path, { path, before, after, isBroken: false, isUncertain: uncertain === true })
       continue
     }
-    if (!sameState(net.after, before)) net.isBroken = true
+    if (!continues(net.after, before)) net.isBroken = true
     if (uncertain === true) net.isUncertain = true
     net.after = after
   }
   return [...nets.values()]
 }
+
+/** What is lost in between is not needed. */
+const continues = (after: FileState, before: FileState): boolean =>
+  sameState(after, before) || (before.type === "unkept" && "id" in after && before.stamp === after.id)
 
 /** The plan that undoes these changes, oldest first. */
 export const planOf = (changes: ReadonlyArray<Change>, maxFileBytes: number): Promise<Plan> =>

@@ -176,8 +176,9 @@ export const makeRevert = ({ historyOf, location, maxFileBytes }: RevertParts): 
     const { staged, tracker } = history
     const had = (yield* onDisk(async () => staged.read())).some((one) => one.session === sessionID)
     const stagings = yield* dropPast(session, staged)
-    const [oldest] = stagings
-    if (oldest === undefined) {
+    // Each went further back than those before it.
+    const furthest = stagings.at(-1)
+    if (furthest === undefined) {
       return yield* invalid(
         had
           ? "The conversation has gone on since something was taken back, so it cannot be brought back any more."
@@ -189,7 +190,7 @@ export const makeRevert = ({ historyOf, location, maxFileBytes }: RevertParts): 
       (first) => withContents(first, history)
     )
     const told = (status: RevertReport["status"]) =>
-      report(status, { entry: oldest.to, text: oldest.prompt }, plan, [], history)
+      report(status, { entry: furthest.to, text: furthest.prompt }, plan, [], history)
     if (request.dryRun === true) return yield* told("planned")
     if (plan.conflicts.length > 0 && request.conflicts !== "keep") return yield* told("conflict")
     const done = yield* told("cleared")

@@ -153,6 +153,10 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
       }))
     })
 
+  /** That of a session which has used one. */
+  const trackerNow = (sessionID: string): Tracker | undefined =>
+    histories.get(ancestries.get(sessionID)?.at(-1) ?? sessionID)?.tracker
+
   const marksOf = (sessionID: string, conversationID: string): Effect.Effect<Marks> =>
     Effect.gen(function*() {
       const marks: { [session: string]: number } = {}
@@ -191,11 +195,10 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
       const { envelopes } = yield* opened.main.watch
       yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(envelopes, ({ events }) =>
         Effect.suspend(() => {
-          const root = ancestries.get(sessionID)?.at(-1)
-          const history = root === undefined ? undefined : histories.get(root)
-          return history === undefined || !events.some(({ type }) => type === "turn.ended")
-            ? Effect.void
-            : history.tracker.settle(sessionID)
+          // Where it was aborted, there was no answer to hold back.
+          return events.some(({ type }) => type === "turn.ended")
+            ? trackerNow(sessionID)?.settle(sessionID) ?? Effect.void
+            : Effect.void
         }))))
     })
   )
@@ -215,22 +218,22 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
       }).pipe(Effect.catch((error) => Effect.logWarning(error.message))),
     afterTool: (_call, result, { sessionID, taskID }) =>
       Effect.suspend(() => {
-        const root = ancestries.get(sessionID)?.at(-1)
-        const history = root === undefined ? undefined : histories.get(root)
-        return history === undefined
-          ? Effect.void
-          : history.tracker.end(taskID, { leavesRunning: leavesRunning(result.details) })
+        return trackerNow(sessionID)?.end(taskID, { leavesRunning: leavesRunning(result.details) }) ?? Effect.void
       })
   }, { gate: true })
+  // Before the turn ends, so that whatever a person does after it is not taken for the session's.
+  yield* ctx.hooks(namespace, "generation", {
+    onYield: (_message, { sessionID }) =>
+      Effect.suspend(() => {
+        return trackerNow(sessionID)?.settle(sessionID) ?? Effect.void
+      })
+  })
   yield* ctx.hooks(namespace, "post_tools", {
     // The model answers meanwhile.
     afterTools: (_calls, { sessionID }) =>
       Effect.suspend(() => {
-        const root = ancestries.get(sessionID)?.at(-1)
-        const history = root === undefined ? undefined : histories.get(root)
-        return history === undefined
-          ? Effect.void
-          : Effect.asVoid(ctx.own(Effect.forkScoped(history.tracker.lookIfDue)))
+        const tracker = trackerNow(sessionID)
+        return tracker === undefined ? Effect.void : Effect.asVoid(ctx.own(Effect.forkScoped(tracker.lookIfDue)))
       })
   })
 })

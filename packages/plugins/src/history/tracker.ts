@@ -22,8 +22,6 @@ import type { Change, Journal, Marks } from "./journal.ts"
 import type { KeptContent } from "./kept-content.ts"
 import type { Difference, WorkTree } from "./work-tree.ts"
 
-/** File systems stamp with a clock that may be a tick behind. */
-const tickMillis = 15
 /** A first look that takes longer is given up; a hook has ten seconds. */
 const prepareMillis = 8_000
 
@@ -164,8 +162,8 @@ export class Tracker {
       if (!this.#prepared) await this.#prepare()
       if (this.#blind === null && (this.#tree.isCurrent ? this.#isDue() : true)) await this.#look()
       if (this.#blind !== null) return this.#sayUnseen(marks, this.#blind)
-      const command: Command = { id: call, session, start: Date.now(), end: null, marks, uncertain: false }
-      this.journal.append({ type: "began", id: call, at: command.start, marks })
+      const start = this.journal.append({ type: "began", id: call, at: Date.now(), marks })
+      const command: Command = { id: call, session, start, end: null, marks, uncertain: false }
       this.#commands = [...this.#commands, command]
       const { commands } = this.#neighbourhood
       this.#neighbourhood.commands = [...commands.slice(-maxRemembered), { by: this, command }]
@@ -184,9 +182,14 @@ export class Tracker {
 
   async #endWrite({ before, id, marks, path }: Write): Promise<void> {
     this.#writes.delete(path)
-    const { state } = await observe(path, this.#maxFileBytes)
+    const { content, state } = await observe(path, this.#maxFileBytes)
     const ended = { type: "ended" as const, id, at: Date.now() }
-    if (sameState(before, state)) return this.journal.append(ended)
+    // A command may change it next, and git has not seen it.
+    if (content !== null && "id" in state) await this.kept.put(state.id, content)
+    if (sameState(before, state)) {
+      this.journal.append(ended)
+      return
+    }
     this.#written.set(path, state)
     const { written } = this.#neighbourhood
     written.delete(path)
@@ -199,11 +202,9 @@ export class Tracker {
   }
 
   #endCommands(which: (command: Command) => boolean): void {
-    const now = Date.now()
     for (const command of this.#commands) {
       if (command.end !== null || !which(command)) continue
-      command.end = now
-      this.journal.append({ type: "ended", id: command.id, at: now })
+      command.end = this.journal.append({ type: "ended", id: command.id, at: Date.now() })
     }
   }
 
@@ -294,14 +295,12 @@ export class Tracker {
         ...(command.uncertain || isAmbiguous ? { uncertain: true } : {})
       })
     }
-    this.journal.append(...await this.#keepBefore(changes))
+    if (changes.length > 0) this.journal.append(...await this.#keepBefore(changes))
   }
 
   /** What is gone has no time of its own, and its folder only that of the last change in it. */
   #commandAt(changedAt: number, isGone: boolean): Command | undefined {
-    return this.#commands.findLast((command) =>
-      isGone ? changedAt >= command.start - tickMillis : isWithin(command, changedAt)
-    )
+    return this.#commands.findLast((command) => isGone ? changedAt >= command.start : isWithin(command, changedAt))
   }
 
   /** Copies the former contents from where git has them; what it does not have any more cannot be put back. */
@@ -354,13 +353,13 @@ export class Tracker {
 }
 
 const isWithin = (command: Command, time: number): boolean =>
-  time >= command.start - tickMillis && (command.end === null || time <= command.end + tickMillis)
+  time >= command.start && (command.end === null || time <= command.end)
 
 /** That there was nothing, below the nearest folder that is older than the command. */
 const absentBefore = async (path: string, start: number): Promise<FileState> => {
   for (let folder = NodePath.dirname(path);; folder = NodePath.dirname(folder)) {
     const stats = await FileSystem.stat(folder).catch(() => null)
-    const isOlder = stats !== null && (stats.birthtimeMs === 0 || stats.birthtimeMs < start - tickMillis)
+    const isOlder = stats !== null && (stats.birthtimeMs === 0 || stats.birthtimeMs < start)
     if (isOlder || folder === NodePath.dirname(folder)) return { type: "absent", below: folder }
   }
 }
