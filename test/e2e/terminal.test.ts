@@ -4,14 +4,14 @@ import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
 import { isAlive } from "../tui/terminal.ts"
 import { makeHome, root } from "./command.ts"
-import { runInTerminal } from "./terminal.ts"
+import { runInTerminal, type TerminalRun } from "./terminal.ts"
 
 /** Prints the terminal's modes before and after, so that a difference shows. */
 const around = (line: string) =>
   `stty -g > before; ${line}; code=$?; stty -g > after; cmp before after && echo "same modes, code $code"; exit $code`
 
-/** A dialog takes no keys of somebody who is still typing: a person looks first, for as long as this. */
-const look = () => new Promise((resolve) => setTimeout(resolve, 1_000))
+/** A dialog takes no keys of somebody who is still typing, and says when it does. */
+const listens = (terminal: TerminalRun) => terminal.shows(/enter choose · esc cancel/)
 
 const until = (holds: () => boolean) => vi.waitFor(() => expect(holds()).toBe(true), { timeout: 20_000, interval: 25 })
 
@@ -36,12 +36,12 @@ describe("bezel in a terminal", () => {
     await terminal.shows(/bezel\/offline/)
     terminal.type("run touch made\r")
     await terminal.shows(/Allow bash\?/)
-    await look()
+    await listens(terminal)
     terminal.type("\r")
     await terminal.shows(/✓ bash touch made/)
     terminal.type("run touch other\r")
     await terminal.shows(/Allow bash\?[\s\S]*touch other/)
-    await look()
+    await listens(terminal)
     terminal.type("\u001b")
     await terminal.shows(/✗ bash touch other/)
     terminal.type("\u0004")
@@ -65,7 +65,7 @@ describe("bezel in a terminal", () => {
     await terminal.shows(/bezel\/offline/)
     terminal.type("run echo $$ > sleeper; exec sleep 341\r")
     await terminal.shows(/Allow bash\?/)
-    await look()
+    await listens(terminal)
     terminal.type("\r")
     const sleeper = join(home.work, "sleeper")
     await until(() => existsSync(sleeper) && readFileSync(sleeper, "utf8") !== "")

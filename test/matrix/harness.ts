@@ -128,16 +128,5 @@ export const untilStatus = (replica: Replica<unknown>, status: ReplicaStatus): E
 export const connected = (connection: ConnectionShape) =>
   until(connection.state, (state) => state.status === "connected")
 
-/** Waits for something that has no stream, by letting everything else run. Fails when it does not come. */
-export const eventually = (predicate: () => boolean): Effect.Effect<void> =>
-  Effect.gen(function*() {
-    const giveUp = performance.now() + 10_000
-    for (let turn = 0; performance.now() < giveUp; turn++) {
-      if (predicate()) return
-      yield* Effect.yieldNow
-      if (turn % 100 === 99) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-    }
-    return yield* Effect.die(new Error("what the test waits for did not happen"))
-  })
-
 export { parentOf, recordSpans } from "@bezel/core/testing"
+export { eventually } from "../eventually.ts"

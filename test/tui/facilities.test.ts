@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { describe, expect } from "vitest"
+import { eventually } from "../eventually.ts"
 import { testTerminal } from "./memory-terminal.ts"
 import { makeStubSession } from "./stub-session.ts"
 
@@ -46,7 +47,7 @@ const open = (...facets: ReadonlyArray<Setup>) =>
     return { ctx, screen, sent }
   })
 
-const settle = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 60)))
+const goneFrom = (words: string) => new RegExp(`^(?![\\s\\S]*${words.replace("?", "\\?")})`)
 
 describe("dialogs", () => {
   it.live("give the chosen value, by arrows or by number, and null when dismissed", () =>
@@ -61,8 +62,7 @@ describe("dialogs", () => {
         yield* screen.until("two  the second")
         yield* screen.type(keys)
         expect(yield* Fiber.join(fiber)).toBe(answer)
-        yield* settle
-        expect(yield* screen.text).not.toContain("Which?")
+        yield* screen.until(goneFrom("Which?"))
       }
     }))
 
@@ -123,16 +123,16 @@ describe("dialogs", () => {
       yield* screen.type("/ask\r")
       yield* screen.until("Asked for?")
       yield* screen.type("1")
-      yield* settle
+      yield* eventually(() => answers.length > 0)
       expect(answers).toEqual([true])
       yield* screen.type("x")
-      yield* settle
+      yield* screen.until(/^.*x\s*$/m)
       const fiber = yield* Effect.forkChild(ctx.ui.confirm({ title: "Out of the blue?" }))
       yield* screen.until("Out of the blue?")
+      yield* screen.until("keys count as soon as you stop typing")
       yield* screen.type("1")
-      yield* settle
+      yield* screen.until("enter choose · esc cancel")
       expect(yield* screen.text).toContain("Out of the blue?")
-      yield* Effect.sleep("700 millis")
       yield* screen.type("2")
       expect(yield* Fiber.join(fiber)).toBe(false)
     }))
@@ -142,15 +142,14 @@ describe("dialogs", () => {
       const { ctx, screen, sent } = yield* open()
       yield* screen.type("half")
       yield* screen.until("half")
-      yield* Effect.sleep("1100 millis")
       const fiber = yield* Effect.forkChild(ctx.ui.confirm({ title: "Sure?" }))
-      yield* screen.until("Sure?")
+      yield* screen.until(/Sure\?[\s\S]*enter choose/)
       yield* screen.type("1")
       expect(yield* Fiber.join(fiber)).toBe(true)
       yield* screen.until("half")
       yield* screen.type(" done")
       yield* screen.type("\r")
-      yield* settle
+      yield* eventually(() => sent.length > 0)
       expect(sent).toEqual(["half done"])
     }))
 })
@@ -171,9 +170,9 @@ describe("commands and keys", () => {
       )
       yield* screen.type("/go  far away \r")
       yield* screen.type("\x07")
-      yield* settle
+      yield* eventually(() => ran.length === 2)
       expect(yield* ctx.commands.run("test.go", "call")).toBe(true)
-      yield* settle
+      yield* eventually(() => ran.length === 3)
       expect(ran).toEqual(["far away", "key", "call"])
       expect(yield* ctx.commands.run("test.missing")).toBe(false)
     }))
@@ -198,7 +197,7 @@ describe("commands and keys", () => {
         })
       )
       yield* screen.type("x")
-      yield* settle
+      yield* eventually(() => ran.length > 0)
       on = false
       yield* screen.type("x")
       yield* screen.type("y")
@@ -222,8 +221,9 @@ describe("commands and keys", () => {
         })
       )
       expect(yield* ctx.commands.run("test.brief")).toBe(true)
+      const runs = () => Effect.runPromise(ctx.commands.run("test.brief"))
       yield* screen.type("/off\r")
-      yield* settle
+      yield* eventually(async () => !await runs())
       expect(yield* ctx.commands.run("test.brief")).toBe(false)
     }))
 
@@ -241,7 +241,7 @@ describe("commands and keys", () => {
       yield* screen.type("/fail\r")
       yield* screen.until("test.fail: no luck")
       yield* screen.type("still here\r")
-      yield* settle
+      yield* eventually(() => sent.length > 0)
       expect(sent).toEqual(["still here"])
     }))
 })
@@ -303,7 +303,6 @@ describe("renderers, slots and overlays", () => {
       yield* screen.until("21-40 of 100")
       expect(yield* screen.text).toContain("row 40")
       yield* Fiber.interrupt(fiber)
-      yield* settle
-      expect((yield* screen.text).trimEnd()).not.toMatch(/row 40/)
+      yield* screen.until(goneFrom("row 40"))
     }))
 })

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import { isAlive, PseudoTerminal, type TerminalExit } from "./terminal.ts"
 
 const open: Array<PseudoTerminal> = []
@@ -155,12 +155,15 @@ describe("the terminal host in a pseudo terminal", () => {
   })
 })
 
+/** A dialog takes no keys of somebody who is still typing, and says when it does. */
+const listens = (terminal: PseudoTerminal) => terminal.until("enter choose · esc cancel")
+
 describe("the approval dialog", () => {
   it("shows what is asked in full, hidden characters included, and takes a yes", async () => {
     const terminal = await ready()
     say(terminal, "ask")
     await terminal.until("Allow bash?")
-    await new Promise((resolve) => setTimeout(resolve, 700))
+    await listens(terminal)
     const screen = terminal.screen().join("\n")
     expect(screen).toContain("rm -rf build ␛]0;owned␇␛[2Jwiped <U+009B>31mred <U+202E>gnp.exe")
     expect(screen).toContain("Allow for this session  bash(rm -rf build)")
@@ -172,7 +175,7 @@ describe("the approval dialog", () => {
     const terminal = await ready()
     say(terminal, "ask")
     await terminal.until("Allow bash?")
-    await new Promise((resolve) => setTimeout(resolve, 700))
+    await listens(terminal)
     terminal.write("\x1b")
     await terminal.until('You said {"decision":"deny"}')
     expect(terminal.screen().join("\n")).not.toContain("Allow bash?")
@@ -182,7 +185,7 @@ describe("the approval dialog", () => {
     const terminal = await ready()
     say(terminal, "ask")
     await terminal.until("Allow bash?")
-    await new Promise((resolve) => setTimeout(resolve, 700))
+    await listens(terminal)
     terminal.write("4")
     await terminal.until("What should it do instead?")
     terminal.write("use trash\r")
@@ -194,8 +197,9 @@ describe("the approval dialog", () => {
     const terminal = await ready()
     say(terminal, "ask")
     await terminal.until("Allow bash?")
+    await terminal.until("keys count as soon as you stop typing")
     terminal.write("1\r")
-    await new Promise((resolve) => setTimeout(resolve, 400))
+    await listens(terminal)
     expect(terminal.text()).toContain("Allow bash?")
     expect(terminal.text()).not.toContain("You said")
   })
@@ -231,7 +235,7 @@ describe("a paste", () => {
     await terminal.settled()
     for (const part of ["\x1b[2", "01", "~"]) {
       terminal.write(part)
-      await new Promise((resolve) => setTimeout(resolve, 120))
+      await terminal.settled()
     }
     await terminal.until("[paste #1 +2000 lines]")
     await terminal.settled()
@@ -398,9 +402,7 @@ describe("every way out restores the terminal", () => {
     const terminal = await ready()
     const pid = terminal.pid()
     terminal.hangUp()
-    const deadline = Date.now() + 10_000
-    while (isAlive(pid) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
-    expect(isAlive(pid)).toBe(false)
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000, interval: 10 })
   })
 })
 

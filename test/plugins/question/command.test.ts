@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { makeHome } from "../../e2e/command.ts"
-import { runInTerminal } from "../../e2e/terminal.ts"
+import { runInTerminal, type TerminalRun } from "../../e2e/terminal.ts"
 
 const source = { env: { BEZEL_SOURCE: "1" } }
 
@@ -29,8 +29,8 @@ describe("bezel run", () => {
   })
 })
 
-/** A dialog takes no keys of somebody who is still typing: a person looks first, for as long as this. */
-const look = () => new Promise((resolve) => setTimeout(resolve, 1_000))
+/** A dialog takes no keys of somebody who is still typing, and says when it does. */
+const listens = (terminal: TerminalRun) => terminal.shows(/enter choose · esc cancel/)
 
 describe("bezel in a terminal", () => {
   it("puts a question to the person, also one of a sub-agent, and goes on with the answer", async () => {
@@ -39,13 +39,13 @@ describe("bezel in a terminal", () => {
     await terminal.shows(/bezel\/offline/)
     terminal.type("ask Which colour? red | green\r")
     await terminal.shows(/1\. red[\s\S]*2\. green/)
-    await look()
+    await listens(terminal)
     terminal.type("2")
     await terminal.shows(/✓ question Which colour\?\s+green/)
     await terminal.shows(/The user chose: green/)
     terminal.type("task below: ask How many? one | two\r")
     await terminal.shows(/question How many\?[\s\S]*1\. one[\s\S]*3\. Something else/)
-    await look()
+    await listens(terminal)
     terminal.type("3")
     await terminal.shows(/your answer/)
     terminal.type("seven\r")

@@ -2,8 +2,8 @@
  * Dialogs: questions to the person, one at a time, in the place of the editor.
  *
  * A dialog belongs to the effect that asks: interrupting that effect takes the dialog away, wherever it stands in the
- * queue. One that opens by itself while somebody types swallows keys until the typing has paused, so that a line on its way
- * to the editor never answers a question that was not yet read.
+ * queue. One that opens by itself while somebody types swallows keys until the typing has paused, and says so meanwhile, so
+ * that a line on its way to the editor never answers a question that was not yet read.
  */
 import { getKeybindings, Input } from "@earendil-works/pi-tui"
 import * as Context from "effect/Context"
@@ -51,6 +51,7 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
           if (index < 0) return
           open.splice(index, 1)
           changed()
+          wakeUp()
         }
         const content = make((value) => {
           close()
@@ -60,8 +61,21 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
         const dialog: Dialog = { ...content, listensAt: typing ? lastKey + pauseMillis : 0 }
         open.push(dialog)
         changed()
+        if (typing) wakeUp()
         return Effect.sync(close)
       }))
+
+  let waking: ReturnType<typeof setTimeout> | undefined
+
+  const isListening = (): boolean => now() >= (front()?.listensAt ?? 0)
+
+  /** Shows that the dialog in front listens, once it does. */
+  const wakeUp = (): void => {
+    clearTimeout(waking)
+    if (isListening()) return changed()
+    waking = setTimeout(wakeUp, Math.ceil((front()?.listensAt ?? 0) - now()))
+    waking.unref()
+  }
 
   const heading = (title: string, body: ReadonlyArray<Block>): ReadonlyArray<Block> => [
     rule({ color: "accent" }),
@@ -106,7 +120,7 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
             ...heading(options.title, options.body ?? []),
             ...shown.map((option, index) => optionBlock(option, from + index)),
             ...(more > 0 ? [hint(`  ${more} more`)] : []),
-            hint("↑↓ move · enter choose · esc cancel")
+            hint(isListening() ? "↑↓ move · enter choose · esc cancel" : "keys count as soon as you stop typing")
           ]
         },
         key: (sequence) => {
@@ -165,7 +179,7 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
       const at = now()
       if (at < dialog.listensAt) {
         dialog.listensAt = at + pauseMillis
-        return
+        return wakeUp()
       }
       dialog.key(sequence)
       changed()

@@ -1,0 +1,14 @@
+import * as Effect from "effect/Effect"
+
+/** Goes on as soon as a condition holds, without letting a fixed time pass; dies if it never does. */
+export const eventually = (
+  holds: () => boolean | Promise<boolean>,
+  what: string = String(holds)
+): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    const giveUp = performance.now() + 10_000
+    while (!await holds()) {
+      if (performance.now() > giveUp) throw new Error(`what the test waits for did not happen within 10 s: ${what}`)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  })
