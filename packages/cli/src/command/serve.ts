@@ -1,12 +1,8 @@
 /** `bezel serve`: the server of this user, in the foreground until a signal ends it. */
 import { AppPaths } from "@bezel/core/settings"
-import { AgentList } from "@bezel/plugins/agents/contract"
-import { PromptCommandList } from "@bezel/plugins/commands/contract"
-import { SkillList } from "@bezel/plugins/skills/contract"
 import { inlineLocations, Placement } from "@bezel/server"
-import type { RunCommand } from "@bezel/server/http"
 import { processPlacement } from "@bezel/server/process"
-import { checkReach, isLoopback, type OfferedLists, type RunningServer, startServer } from "@bezel/server/serve"
+import { checkReach, isLoopback, type RunningServer, startServer } from "@bezel/server/serve"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -15,6 +11,7 @@ import type { Option } from "../arguments/option.ts"
 import { coordinatorPlugins } from "../host/coordinator-plugins.ts"
 import { globalLayer } from "../host/global.ts"
 import { hostLayer } from "../host/location.ts"
+import { lists, runCommand } from "../host/offered-lists.ts"
 import { runProcess } from "../host/process.ts"
 import { environmentToken, serverFolders } from "../host/server-folders.ts"
 
@@ -32,24 +29,6 @@ interface ServeOptions {
 
 /** Longer than hosts are given to suspend what they do. */
 const closingMillis = 12_000
-
-const lists: OfferedLists = {
-  agents: (connection) => Effect.flatMap(connection.use(AgentList), (agents) => agents.list()),
-  commands: (connection) =>
-    Effect.map(
-      Effect.flatMap(connection.use(PromptCommandList), (commands) => commands.list()),
-      ({ commands }) => commands.map(({ description, file, name }) => ({ name, description, source: file }))
-    ),
-  skills: (connection) =>
-    Effect.map(
-      Effect.flatMap(connection.use(SkillList), (skills) => skills.list()),
-      ({ skills }) => skills.map(({ description, file, name }) => ({ name, description, source: file }))
-    )
-}
-
-/** Has a session run a command of its location. */
-const runCommand: RunCommand = (connection, call) =>
-  Effect.flatMap(connection.use(PromptCommandList), (commands) => commands.run(call))
 
 /** Where the sessions of a server run. */
 const placement = (isolation: Isolation, environment: Environment) => {

@@ -15,7 +15,7 @@ import {
 } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
 import { HostFailed } from "@bezel/core/kernel"
-import { type LocationRef, resolveLocation } from "@bezel/core/location"
+import { type LocationRef, makeKeyed, resolveLocation } from "@bezel/core/location"
 import { connectUnix, type ListenError, listenUnix, type Transport } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
 import { SessionStore } from "@bezel/core/session"
@@ -189,6 +189,10 @@ export const makeProcessPlacement = (
       changes: supervisor.changes
     }
     const shared = yield* sharingClients(processes)
+    const reached = yield* makeKeyed({
+      make: (sessionID: string) => Effect.flatMap(hostOf(sessionID), (spec) => connect(spec, { label: "session API" })),
+      idleTime: "1 second"
+    })
     const user = yield* Effect.flatMap(Settings, (settings) => settings.user)
     const coordinator = yield* Coordinator.make({
       plugins: yield* Effect.mapError(options.plugins(user), unavailable),
@@ -213,7 +217,8 @@ export const makeProcessPlacement = (
             location,
             store,
             files,
-            attach: shared.attached
+            attach: shared.attached,
+            reach: reached.get
           }),
           plugins: Effect.scoped(Effect.gen(function*() {
             const connection = yield* connect(whole, { label: "plugins" })

@@ -100,10 +100,10 @@ const boot = (order: HostOrder) =>
         )
     const endpoint = yield* Endpoint.make({
       ...endpointOptions(host),
-      attach: (sessionID, client) =>
+      attach: (sessionID, client, options) =>
         Effect.flatMap(isOurs(sessionID), (ours) =>
           ours
-            ? host.attach(sessionID, client)
+            ? host.attach(sessionID, client, options)
             : Effect.fail(
               new ServiceError({
                 code: "invalid_arguments",
