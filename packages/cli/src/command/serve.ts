@@ -67,12 +67,15 @@ export const serve: Serve = (options, _, environment) => {
   delete process.env.BEZEL_TOKEN
   return runProcess(
     Effect.gen(function*() {
-      yield* checkReach(host, token)
-      const server = yield* startServer({
+      const reach = {
         host,
         port: options.port ?? 4747,
         allowedHosts: options.allowHost,
-        allowedOrigins: options.allowOrigin,
+        allowedOrigins: options.allowOrigin
+      }
+      yield* checkReach({ ...reach, token })
+      const server = yield* startServer({
+        ...reach,
         version: environment.version,
         folders: yield* serverFolders,
         token: token === null ? null : Redacted.make(token),

@@ -89,7 +89,9 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
         : yield* ownServer
       return server === null
         ? yield* showInline(path ?? currentFolder(), options, global, warnings)
-        : yield* showRemote(server, path ?? (server.isOwn ? currentFolder() : null), options, global, warnings)
+        : yield* showRemote(server, path ?? (server.isOwn ? currentFolder() : null), options, global, warnings, {
+          note: options.attach === null ? "; bezel --inline does without" : ""
+        })
     }).pipe(Effect.provide(AppPaths.layer)),
     { environment }
   )
@@ -202,7 +204,9 @@ const showRemote = (
   path: string | null,
   options: Options,
   global: Global,
-  warnings: ReadonlyArray<string>
+  warnings: ReadonlyArray<string>,
+  /** What is said behind the address of the server. */
+  { note }: { readonly note: string } = { note: "" }
 ) =>
   Effect.gen(function*() {
     const { remoteTerminalHost } = yield* Effect.promise(() => import("../host/remote-terminal-host.ts"))
@@ -211,9 +215,7 @@ const showRemote = (
     const { host, remove } = remoteTerminalHost(server, directory)
     const shown = yield* Effect.scoped(
       show(host, server.isOwn ? directory : null, options, global, warnings, () =>
-        process.stdout.write(
-          `Attached to the server on ${server.url}${server.isOwn ? "; bezel --inline does without" : ""}.\n`
-        ))
+        process.stdout.write(`Attached to the server on ${server.url}${note}.\n`))
     )
     if (shown.isEmpty) {
       yield* Effect.ignore(Effect.timeout(remove(shown.sessionID), removingLimit))

@@ -103,7 +103,8 @@ const usageTags: ReadonlySet<string> = new Set([
   "AddressUnavailable",
   "NeedsToken",
   "ServerClaimed",
-  "TokenError"
+  "TokenError",
+  "WrongReach"
 ])
 
 function commandExit(cause: Cause.Cause<unknown>): CommandExit {
