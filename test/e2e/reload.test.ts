@@ -1,6 +1,5 @@
 /** Plugins of the shipped command that are changed while it runs. */
 import { writeFileSync } from "node:fs"
-import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
 import { makeHome } from "./command.ts"

@@ -226,6 +226,33 @@ export const sessions = (transport: TransportUnderTest) => {
       expect(log).toEqual(["+two", "+one", "-two", "-one", "+one", "-one"])
     }))
 
+  it.effect("a session that is attached without starting its work is started once somebody wants that", () =>
+    Effect.gen(function*() {
+      const attached: Array<string> = []
+      const { connectWith } = yield* makeHost(transport, {
+        attach: (session, _, { resume }) =>
+          Effect.sync(() => {
+            attached.push(`${session} ${resume ? "at work" : "at rest"}`)
+          }),
+        detach: (session) =>
+          Effect.sync(() => {
+            attached.push(`${session} left`)
+          })
+      })
+      const { connection } = yield* connectWith()
+      const scope = yield* Scope.make()
+      yield* Scope.provide(connection.attach("s1", { resume: false }), scope)
+      yield* Scope.provide(connection.attach("s1", { resume: false }), scope)
+      yield* Scope.provide(connection.attach("s1"), scope)
+      yield* Scope.provide(connection.attach("s1"), scope)
+      yield* Scope.provide(connection.attach("s2", { resume: false }), scope)
+      yield* connection.select("s2")
+      yield* Scope.close(scope, Exit.void)
+      expect(attached).toEqual(["s1 at rest", "s1 at work", "s2 at rest", "s2 at work", "s1 left"])
+      yield* connection.drop
+      yield* eventually(() => attached.includes("s2 left") && attached.at(-1) === "s2 at work")
+    }))
+
   it.effect("what a session asks that is attached beside is asked of that client too", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)

@@ -9,7 +9,7 @@ import { SessionDirectory, sessionDirectoryPlugin, SessionPicker } from "@bezel/
 import { Placement } from "@bezel/server"
 import { processPlacement, type ProcessPlacementOptions } from "@bezel/server/process"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer, Scope, Stream } from "effect"
+import { Context, Effect, Fiber, Layer, Scope, Stream } from "effect"
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -132,6 +132,34 @@ describe("Placement.process", { timeout: 30_000 }, () => {
       expect(sockets).toHaveLength(2)
       for (const name of sockets) expect(statSync(join(run, name)).mode & 0o777).toBe(0o600)
       expect(statSync(run).mode & 0o777).toBe(0o700)
+    }).pipe(Effect.scoped))
+
+  it.live("accepts a prompt without running it until it is resumed, and ends one that never was without beginning it", () =>
+    Effect.gen(function*() {
+      const { placement, store, work } = yield* deployment("plain")
+      const { session } = yield* placement.place(work)
+      const [resting, dropped, other] = [yield* session.create(), yield* session.create(), yield* session.create()]
+      const said = (id: string) =>
+        Effect.map(
+          store.messages(id),
+          ({ messages }) => messages.filter(({ kind }) => kind === "bezel.assistant").length
+        )
+      const text = { prompt: { text: "hi" }, resume: false, requestID: "once" }
+      const { inputID } = yield* session.prompt({ ...text, sessionID: resting.id })
+      expect(yield* session.prompt({ ...text, sessionID: resting.id })).toEqual({ inputID })
+      const never = yield* session.prompt({ ...text, sessionID: dropped.id })
+      // What the host does meanwhile takes as long as it would take it to answer.
+      const { inputID: running } = yield* session.prompt({ sessionID: other.id, prompt: { text: "hi" } })
+      expect(yield* session.wait(other.id, running)).toMatchObject({ status: "done" })
+      expect([yield* said(resting.id), yield* said(dropped.id), yield* said(other.id)]).toEqual([0, 0, 1])
+      const waiting = yield* Effect.forkChild(session.wait(resting.id, inputID))
+      yield* session.configure(resting.id, { thinking: "low" })
+      expect(yield* said(resting.id)).toBe(0)
+      yield* session.resume(resting.id)
+      expect(yield* Fiber.join(waiting)).toMatchObject({ status: "done", text: "hello again" })
+      yield* session.interrupt(dropped.id)
+      expect(yield* session.wait(dropped.id, never.inputID)).toMatchObject({ status: "unanswered", reason: "aborted" })
+      expect(yield* said(dropped.id)).toBe(0)
     }).pipe(Effect.scoped))
 
   it.live("gives the host its secret in neither arguments nor environment, and takes it once", () =>

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Conversation as HarnessConversation } from "../harness/index.ts"
-import { HarnessError, type InputHandle, type Watch } from "../harness/index.ts"
+import { HarnessError, type InputHandle, mainConversation, type Watch } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
 import {
   ClientIdentity,
@@ -26,7 +26,7 @@ import { Conversation, conversationKey } from "./conversation.ts"
 interface Services {
   readonly directory: ServiceDirectoryShape
   readonly broker: InteractionBrokerShape
-  readonly runtime: Pick<SessionRuntimeHost, "account" | "nextModel" | "revert">
+  readonly runtime: Pick<SessionRuntimeHost, "account" | "interrupt" | "nextModel" | "revert">
 }
 
 const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
@@ -93,7 +93,11 @@ export const provideConversation = (
           Effect.flatMap(conversation.snapshot, ({ view: { config } }) => services.runtime.nextModel(config)),
         wait: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.wait),
         inputAbort: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.abort),
-        abort: ({ reason }) => conversation.abort(reason),
+        // Ending a turn that nobody has resumed is work of the session too.
+        abort: ({ reason }) =>
+          conversation.id === mainConversation
+            ? Effect.mapError(services.runtime.interrupt(sessionID, reason), asRefused)
+            : conversation.abort(reason),
         configSet: (patch) => conversation.configure(patch),
         write: ({ data, kind, text }) =>
           Effect.map(

@@ -61,7 +61,11 @@ export class SessionPlugins extends Context.Service<SessionPlugins, {
 
 export interface SessionHostShape extends SessionHostParts {
   /** Holds a session open for a client until it detaches; refuses sessions of other places. */
-  readonly attach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
+  readonly attach: (
+    sessionID: string,
+    client: ClientIdentity,
+    options: { readonly resume: boolean }
+  ) => Effect.Effect<void, ServiceError>
   readonly detach: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
   readonly currentSettings: CurrentSettings
   /** The plugins of this host, as others compare them with theirs. */
@@ -148,12 +152,12 @@ const makeSessionHost = Effect.gen(function*() {
     generations: makeGenerations({ code: runtime.code, tools, providers }),
     upstream: yield* makeUpstream(location, manifest),
     session: makeSessionApi(location, yield* SessionStore, runtime),
-    attach: (sessionID, client) =>
+    attach: (sessionID, client, options) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function*() {
           yield* detach(sessionID, client)
           const held = yield* Scope.fork(scope)
-          yield* restore(runtime.open(sessionID)).pipe(
+          yield* restore(runtime.open(sessionID, options)).pipe(
             Scope.provide(held),
             Effect.onError(() => Scope.close(held, Exit.void)),
             Effect.mapError(refusal)

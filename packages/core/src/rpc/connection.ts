@@ -84,9 +84,12 @@ export interface ConnectionShape {
   readonly select: (sessionID: string | null) => Effect.Effect<void, ServiceError>
   /**
    * Attaches to a session beside the one that is shown, for the length of the scope, also across reconnects. What it asks
-   * is asked here too.
+   * is asked here too. With `resume: false` this alone does not start its work.
    */
-  readonly attach: (sessionID: string) => Effect.Effect<AttachedSession, ServiceError, Scope.Scope>
+  readonly attach: (
+    sessionID: string,
+    options?: { readonly resume?: boolean }
+  ) => Effect.Effect<AttachedSession, ServiceError, Scope.Scope>
   /**
    * The facade of a service: the same object for every user in the process. The scope is the demand: while one is open,
    * the states of the service are followed.
@@ -135,6 +138,9 @@ export class Connection extends Context.Service<Connection, ConnectionShape>()("
     Layer.effect(Connection, Connection.make(options))
 }
 
+const attachTo = (session: string, resume: boolean) =>
+  resume ? { type: "attach", session } as const : { type: "attach", session, resume } as const
+
 const forkInto = (scope: Scope.Scope, context: Context.Context<never>): Fork => {
   const run = Effect.runForkWith(context)
   const own = Fiber.runIn(scope)
@@ -152,8 +158,8 @@ class ClientConnection implements ConnectionShape {
   private readonly facades = new Map<string, FacadeEntry>()
   /** Of sessions that are attached beside the one that is shown. */
   private readonly beside = new Map<string, FacadeEntry>()
-  /** How often each of those is attached. */
-  private readonly held = new Map<string, number>()
+  /** How often each of those is attached, and whether one of them starts its work. */
+  private readonly held = new Map<string, { readonly count: number; readonly resume: boolean }>()
   private readonly tokens = new Map<string, RemoteService.Any>()
   private readonly linked = Latch.makeUnsafe(false)
   private readonly selecting = Semaphore.makeUnsafe(1)
@@ -208,32 +214,33 @@ class ClientConnection implements ConnectionShape {
     })
   }
 
-  readonly attach: ConnectionShape["attach"] = (sessionID) =>
+  readonly attach: ConnectionShape["attach"] = (sessionID, { resume = true } = {}) =>
     Effect.as(
       Effect.acquireRelease(
-        this.inTurn(() => this.hold(sessionID)),
+        this.inTurn(() => this.hold(sessionID, resume)),
         // Where the connection itself ends, there is nothing to leave.
         () => Effect.catchCause(this.inTurn(() => this.unhold(sessionID)), () => Effect.void)
       ),
       { sessionID, use: (token, options) => this.useOf(token, options?.key, sessionID) }
     )
 
-  private hold(session: string): Effect.Effect<void, ServiceError> {
-    const count = this.held.get(session) ?? 0
+  private hold(session: string, resume: boolean): Effect.Effect<void, ServiceError> {
+    const held = this.held.get(session)
     const link = this.link
     if (link === null) return Effect.fail(disconnected())
     return Effect.andThen(
-      count > 0 ? Effect.void : link.control({ type: "attach", session }),
+      held !== undefined && (held.resume || !resume) ? Effect.void : link.control(attachTo(session, resume)),
       Effect.sync(() => {
-        this.held.set(session, (this.held.get(session) ?? 0) + 1)
+        const now = this.held.get(session)
+        this.held.set(session, { count: (now?.count ?? 0) + 1, resume: resume || now?.resume === true })
       })
     )
   }
 
   private unhold(session: string): Effect.Effect<void, ServiceError> {
-    const count = (this.held.get(session) ?? 1) - 1
-    if (count > 0) {
-      this.held.set(session, count)
+    const held = this.held.get(session)
+    if (held !== undefined && held.count > 1) {
+      this.held.set(session, { ...held, count: held.count - 1 })
       return Effect.void
     }
     this.held.delete(session)
@@ -465,9 +472,9 @@ class ClientConnection implements ConnectionShape {
       this.mismatches = []
       yield* Effect.forEach(pluginMismatches(manifest, hello.manifest ?? []), (mismatch) => this.report(mismatch))
       // One that is gone, or refused by now, answers that to whoever uses it.
-      for (const session of this.held.keys()) {
+      for (const [session, { resume }] of this.held) {
         yield* Effect.catch(
-          link.control({ type: "attach", session }),
+          link.control(attachTo(session, resume)),
           (error) => error.code === "disconnected" ? Effect.fail(error) : Effect.void
         )
       }

@@ -33,9 +33,13 @@ import type { Control, Hello, Item, PluginVersion, Watch, WireError } from "./wi
 export interface EndpointOptions {
   /**
    * Whether this client may attach to the session; also the place to open it. Fails with what the client is told.
-   * Every session is refused if left out.
+   * Every session is refused if left out. Without `resume` its work is not to be started by this.
    */
-  readonly attach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void, ServiceError>
+  readonly attach?: (
+    sessionID: string,
+    client: ClientIdentity,
+    options: { readonly resume: boolean }
+  ) => Effect.Effect<void, ServiceError>
   /** Told once a client has left a session, by selecting another or by disconnecting. */
   readonly detach?: (sessionID: string, client: ClientIdentity) => Effect.Effect<void>
   /** Told of each client once it has said what it is; must not throw or wait. */
@@ -143,6 +147,8 @@ class ServedConnection {
   private readonly context: Context.Context<never>
   private readonly selecting = Semaphore.makeUnsafe(1)
   private hasGreeted = false
+  /** Attached to without having started their work. */
+  private readonly resting = new Set<string>()
   private forking: { readonly identity: ClientIdentity; readonly run: typeof Effect.runFork } | undefined
 
   constructor(
@@ -255,7 +261,7 @@ class ServedConnection {
       case "select":
         return Effect.as(this.select(control.session), null)
       case "attach":
-        return Effect.as(this.attach(control.session), null)
+        return Effect.as(this.attach(control.session, control.resume ?? true), null)
       case "detach":
         return Effect.as(this.detach(control.session), null)
     }
@@ -294,7 +300,7 @@ class ServedConnection {
         const before = this.view.session
         if (before === session) return
         const isNew = session !== null && !this.view.isBeside(session)
-        if (isNew) yield* restore(this.enter(session))
+        if (isNew || (session !== null && this.resting.has(session))) yield* restore(this.enter(session))
         this.view.select(session)
         if (isNew) yield* this.seat?.attach(session) ?? Effect.void
         if (before !== null && !this.view.isBeside(before)) yield* this.depart(before)
@@ -302,12 +308,14 @@ class ServedConnection {
     )
   }
 
-  private attach(session: string): Effect.Effect<void, ServiceError> {
+  private attach(session: string, resume: boolean): Effect.Effect<void, ServiceError> {
     return this.inTurn((restore) =>
       Effect.gen({ self: this }, function*() {
-        if (this.view.isBeside(session)) return
+        const isBeside = this.view.isBeside(session)
+        if (isBeside && !(resume && this.resting.has(session))) return
         const isNew = session !== this.view.session
-        if (isNew) yield* restore(this.enter(session))
+        if (isNew) yield* restore(this.enter(session, resume))
+        if (isBeside) return
         this.view.attach(session)
         if (isNew) yield* this.seat?.attach(session) ?? Effect.void
       })
@@ -324,11 +332,17 @@ class ServedConnection {
     )
   }
 
-  private enter(session: string): Effect.Effect<void, ServiceError> {
-    return this.options.attach?.(session, this.identity) ?? Effect.fail(notAttached(session))
+  private enter(session: string, resume = true): Effect.Effect<void, ServiceError> {
+    const entering = this.options.attach?.(session, this.identity, { resume }) ?? Effect.fail(notAttached(session))
+    return Effect.tap(entering, () =>
+      Effect.sync(() => {
+        if (resume) this.resting.delete(session)
+        else this.resting.add(session)
+      }))
   }
 
   private depart(session: string): Effect.Effect<void> {
+    this.resting.delete(session)
     return Effect.andThen(
       this.seat?.detach(session) ?? Effect.void,
       this.options.detach?.(session, this.identity) ?? Effect.void

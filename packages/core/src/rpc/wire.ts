@@ -82,7 +82,13 @@ export const Control = Schema.Union([
   /** Attach to a session and show it; null detaches. */
   Schema.Struct({ type: Schema.Literal("select"), session: Schema.NullOr(Schema.String) }),
   /** Attach to a session beside the one that is shown, and leave it. */
-  Schema.Struct({ type: Schema.Literals(["attach", "detach"]), session: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("attach"),
+    session: Schema.String,
+    /** `false`: its work is not started by this. */
+    resume: Schema.optionalKey(Schema.Boolean)
+  }),
+  Schema.Struct({ type: Schema.Literal("detach"), session: Schema.String }),
   Schema.Struct({ type: Schema.Literal("catalogue") }),
   /** Gives back a reference, also one whose call is still open. */
   Schema.Struct({ type: Schema.Literal("release"), reference: Schema.Int }),

@@ -15,13 +15,9 @@ export interface SessionApi extends Omit<SessionStoreShape, "create" | "report">
   ) => ReturnType<SessionStoreShape["create"]>
 }
 
-/** Composes the API of one location. */
-export const makeSessionApi = (
-  location: LocationRef,
-  store: SessionStoreShape,
-  runtime: SessionRuntimeShape
-): SessionApi => ({
-  create: (input) => Effect.suspend(() => store.create({ ...input, location })),
+/** What needs no running session: the records and read models, as the API of one location has them. */
+export const sessionRecords = (location: LocationRef, store: SessionStoreShape) => ({
+  create: (input?: Omit<CreateSession, "location">) => Effect.suspend(() => store.create({ ...input, location })),
   get: store.get,
   list: store.list,
   messages: store.messages,
@@ -32,7 +28,16 @@ export const makeSessionApi = (
   switchAgent: store.switchAgent,
   switchModel: store.switchModel,
   archive: store.archive,
-  remove: store.remove,
+  remove: store.remove
+})
+
+/** Composes the API of one location. */
+export const makeSessionApi = (
+  location: LocationRef,
+  store: SessionStoreShape,
+  runtime: SessionRuntimeShape
+): SessionApi => ({
+  ...sessionRecords(location, store),
   prompt: runtime.prompt,
   steer: runtime.steer,
   resume: runtime.resume,

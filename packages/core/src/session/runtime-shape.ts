@@ -68,8 +68,11 @@ export interface SessionRuntimeShape {
 
 /** What only hosts see of the runtime. */
 export interface SessionRuntimeHost extends SessionRuntimeShape {
-  /** Opens a session, or holds it open, for the life of the scope; its work starts. */
-  readonly open: (sessionID: string) => Effect.Effect<OpenSession, OpenError, Scope.Scope>
+  /** Opens a session, or holds it open, for the life of the scope; its work starts, unless `resume` is `false`. */
+  readonly open: (
+    sessionID: string,
+    options?: { readonly resume?: boolean }
+  ) => Effect.Effect<OpenSession, OpenError, Scope.Scope>
   /**
    * Changes what is declared for all sessions, open ones included. One in which something required fails is closed: with a
    * gate missing it must not go on.

@@ -380,12 +380,12 @@ const make = (options: SessionRuntimeOptions) =>
         )),
       finalText: (sessionID) => using(sessionID, (live) => live.harness.main.finalText),
       folder: files.folder,
-      open: (sessionID) =>
+      open: (sessionID, { resume = true } = {}) =>
         Effect.gen(function*() {
           const now = (yield* CurrentSession) === sessionID ? opening(sessionID) : null
           if (now !== null) return now.session
           const entry = yield* sessions.get(sessionID)
-          yield* entry.use((live) => start(sessionID, live))
+          yield* entry.use((live) => resume ? start(sessionID, live) : Effect.void)
           return entry.session
         }),
       declare: (change) =>

@@ -26,6 +26,7 @@ import {
   UnknownAgent
 } from "./contract.ts"
 import { agentFiles } from "./file.ts"
+import { openSessions } from "./open-sessions.ts"
 import { collectAgents, hiddenTools } from "./registry.ts"
 
 type Context = Pick<
@@ -155,23 +156,6 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
     })
   yield* ctx.onActivate(Effect.suspend(() => gate.narrow(narrowings)))
 })
-
-/** The sessions that are open in this location, by id. */
-const openSessions = (ctx: Pick<Context, "onSession">) =>
-  Effect.gen(function*() {
-    const open = new Map<string, OpenSession>()
-    yield* ctx.onSession((session) => {
-      const { sessionID } = session.identity
-      return Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => open.set(sessionID, session)),
-        () =>
-          Effect.sync(() => {
-            if (open.get(sessionID) === session) open.delete(sessionID)
-          })
-      ))
-    })
-    return open
-  })
 
 /**
  * The names of the agents that a conversation answers to: its own, and, where a call of the session owns it, the main

@@ -15,6 +15,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type Agent, Agents, type AgentsShape } from "../agents/contract.ts"
+import { openSessions } from "../agents/open-sessions.ts"
 import { follow, type Sums, sumsOf } from "./activity.ts"
 import { type SubagentDetails, SubagentOptions } from "./contract.ts"
 
@@ -47,23 +48,6 @@ type Input = typeof Input.Type
 const instructions =
   "You are a sub-agent: another agent gave you this task, and your last message is all that it sees of your " +
   "work. Do the task to its end, then answer with everything it needs to know, and with what you could not do."
-
-/** The sessions that are open in this location, by id. */
-const openSessions = (ctx: Pick<Context, "onSession">) =>
-  Effect.gen(function*() {
-    const open = new Map<string, OpenSession>()
-    yield* ctx.onSession((session) => {
-      const { sessionID } = session.identity
-      return Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => open.set(sessionID, session)),
-        () =>
-          Effect.sync(() => {
-            if (open.get(sessionID) === session) open.delete(sessionID)
-          })
-      ))
-    })
-    return open
-  })
 
 /** Fails where one more sub-agent would be too deep. */
 const checkDepth = Effect.fnUntraced(function*(ctx: Context, sessionID: string, maxDepth: number) {
