@@ -101,7 +101,6 @@ const usageTags: ReadonlySet<string> = new Set([
   "UnknownSession",
   "InvalidCursor",
   "AddressUnavailable",
-  "NeedsToken",
   "ServerClaimed",
   "TokenError",
   "WrongReach"

@@ -9,7 +9,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { join } from "node:path"
 import { type RunCommand, serveHttp } from "../http/index.ts"
@@ -46,24 +45,6 @@ export interface RunningServer {
   /** How many sessions of an earlier server go on. */
   readonly resumed: number
 }
-
-/** Other machines would be let in by a token that nobody has chosen. */
-export class NeedsToken extends Schema.TaggedError<NeedsToken>()("NeedsToken", { message: Schema.String }) {}
-
-/** A token that others may try to guess has this many characters. */
-const shortestToken = 16
-
-/** Listening beyond this machine takes a token that somebody has chosen for it. */
-export const checkReach = (host: string, token: string | null): Effect.Effect<void, NeedsToken> =>
-  isLoopback(host) || (token !== null && token.length >= shortestToken)
-    ? Effect.void
-    : Effect.fail(
-      new NeedsToken({
-        message:
-          `Listening on ${host} lets other machines in: whoever has the token runs commands here as this user, and what is sent ` +
-          `is not encrypted. If that is wanted, put a token of at least ${shortestToken} characters into BEZEL_TOKEN.`
-      })
-    )
 
 /** Has sessions that a server before this one was working on go on. */
 const takeUp = (fleet: FleetShape, sessions: ReadonlyArray<string>) =>
