@@ -12,3 +12,8 @@ export const eventually = (
       await new Promise((resolve) => setImmediate(resolve))
     }
   })
+
+/** Lets everything run that can run without time passing: for what must not happen. */
+export const drained: Effect.Effect<void> = Effect.promise(async () => {
+  for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+})

@@ -108,8 +108,7 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
         })
         const { picker, received } = yield* client
         yield* picker.refresh()
-        const events = yield* Effect.forkScoped(Stream.runHead(picker.happened))
-        yield* Effect.sleep(20)
+        const events = yield* Effect.forkScoped(Stream.runHead(picker.happened), { startImmediately: true })
         const { sessionID } = yield* picker.create({ title: "made here" })
         yield* until(picker.state, has("made here"))
         yield* Fiber.join(events)
@@ -162,15 +161,9 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
         yield* Deferred.await(entered)
         expect((yield* store.list()).sessions).toHaveLength(1)
         yield* Fiber.interrupt(creating)
-        let left = 1
-        yield* Effect.forkScoped(Effect.forever(Effect.andThen(
-          Effect.sleep(5),
-          Effect.map(Effect.orDie(store.list()), ({ sessions }) => {
-            left = sessions.length
-          })
-        )))
-        yield* eventually(() => left === 0)
-        expect(left).toBe(0)
+        const left = () => Effect.runPromise(Effect.map(store.list(), ({ sessions }) => sessions.length))
+        yield* eventually(async () => await left() === 0)
+        expect(yield* Effect.promise(left)).toBe(0)
       }).pipe(Effect.scoped))
 
     it.live("is one trace from the person to the record", () =>

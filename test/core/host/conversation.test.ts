@@ -5,6 +5,7 @@ import { run, say, scriptedModel, testPresentation, type TestSessionHost, testSe
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Stream } from "effect"
 import * as TestClock from "effect/testing/TestClock"
+import { eventually } from "../../eventually.ts"
 
 const attached = (script: Parameters<typeof scriptedModel>[0], plugins: ReadonlyArray<Plugin> = []) =>
   Effect.gen(function*() {
@@ -19,11 +20,12 @@ const attached = (script: Parameters<typeof scriptedModel>[0], plugins: Readonly
 /** The session's record once it says that work was done which took more output than this. */
 const told = (host: TestSessionHost, id: string, output = 0) =>
   Effect.gen(function*() {
-    for (;;) {
-      const record = yield* host.session.get(id)
-      if (record.status === "idle" && record.usage.output > output) return record
-      yield* Effect.sleep(5)
-    }
+    const record = () => Effect.runPromise(host.session.get(id))
+    yield* eventually(async () => {
+      const { status, usage } = await record()
+      return status === "idle" && usage.output > output
+    })
+    return yield* host.session.get(id)
   })
 
 describe("Conversation service", () => {
@@ -87,12 +89,15 @@ describe("Conversation service", () => {
   it.live("tells what happened to whoever listens", () =>
     Effect.gen(function*() {
       const { conversation } = yield* attached(["hello"])
-      const names = yield* Effect.forkScoped(conversation.happened.pipe(
-        Stream.map(({ type }) => type),
-        Stream.takeUntil((type) => type === "turn.ended"),
-        Stream.runCollect
-      ))
-      yield* Effect.sleep(20)
+      // The subscription is on its way before the input is, over one connection.
+      const names = yield* Effect.forkScoped(
+        conversation.happened.pipe(
+          Stream.map(({ type }) => type),
+          Stream.takeUntil((type) => type === "turn.ended"),
+          Stream.runCollect
+        ),
+        { startImmediately: true }
+      )
       yield* conversation.send({ text: "go" })
       const types = Array.from(yield* Fiber.join(names))
       expect(types).toContain("entry.added")
@@ -191,6 +196,7 @@ describe("Conversation service", () => {
 
   it.live("takes a fresh snapshot when it has fallen too far behind", () =>
     Effect.gen(function*() {
+      const looking = yield* Deferred.make<void>()
       const counter = Plugin.define({
         id: "test.counter",
         session: (ctx) =>
@@ -198,7 +204,7 @@ describe("Conversation service", () => {
             const state = yield* ctx.namespace("test.counter", { sticky: { count: 0 } }, { view: (values) => values })
             yield* ctx.onSession((session) =>
               Effect.asVoid(Effect.forkScoped(Effect.gen(function*() {
-                yield* Effect.sleep(50)
+                yield* Deferred.await(looking)
                 // No yield between the commits that is long enough for the bridge to keep up.
                 yield* Effect.forEach(Array.from({ length: 6_000 }), () =>
                   state.update(session.main.id, (draft) => {
@@ -209,6 +215,7 @@ describe("Conversation service", () => {
           })
       })
       const { conversation, host, id } = yield* attached([], [counter])
+      yield* Deferred.succeed(looking, undefined)
       const last = yield* conversation.view.changes.pipe(
         Stream.filter(({ plugins }) => JSON.stringify(plugins["test.counter"]) === '{"count":6000}'),
         Stream.runHead

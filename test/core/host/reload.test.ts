@@ -6,6 +6,7 @@ import { call, run, say, scriptedModel, testSessionHost } from "@bezel/core/test
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Schema, Stream } from "effect"
 import { spawn } from "node:child_process"
+import { drained, eventually } from "../../eventually.ts"
 import {
   barrier,
   Counter,
@@ -27,14 +28,16 @@ describe("reload of a plugin under a running host", () => {
       const facade = yield* connection.use(Counter)
       yield* facade.ready
       let failed = 0
+      let called = 0
       const caller = yield* Effect.forkScoped(
         facade.add(1).pipe(
+          Effect.tap(() => Effect.sync(() => called++)),
           Effect.catch(() => Effect.sync(() => failed++)),
           Effect.andThen(Effect.yieldNow),
           Effect.forever
         )
       )
-      yield* Effect.sleep(10)
+      yield* eventually(() => called > 10)
       yield* reload(host, "test.counter")
       const after = yield* facade.count.changes.pipe(Stream.filter(({ value }) => value >= 100), Stream.runHead)
       yield* Fiber.interrupt(caller)
@@ -265,7 +268,7 @@ describe("reload of a plugin under a running host", () => {
       ], { model })
       yield* reload(host, "second")
       const [one, two] = [yield* host.session.create(), yield* host.session.create()]
-      yield* Context.get(host.services, SessionRuntime).open(two.id)
+      const { main } = yield* Context.get(host.services, SessionRuntime).open(two.id)
       const asking = yield* Effect.forkScoped(host.ask(one.id, "go"))
       yield* waiting.reached
       const reloading = yield* Effect.forkScoped(reload(host, "second"))
@@ -273,7 +276,8 @@ describe("reload of a plugin under a running host", () => {
       // A chain of hooks that goes on, and a new prompt: both are due while the new code is not active yet.
       yield* waiting.open
       const second = yield* Effect.forkScoped(host.ask(two.id, "go"))
-      yield* Effect.sleep(50)
+      yield* eventually(() => Effect.runPromise(main.busy))
+      yield* drained
       expect(steps).toEqual([])
       yield* activation.open
       yield* Fiber.join(reloading)
@@ -399,13 +403,17 @@ describe("reload of a plugin under a running host", () => {
           yield* ctx.onDispose(Effect.sync(() => shutdowns++))
         })
       const host = yield* testSessionHost([generations("timers", old, () => Effect.void)])
-      yield* Effect.sleep(10)
+      yield* eventually(() => ticks > 0)
       yield* reload(host, "timers")
       const [child] = children
       const [stale] = contexts
       assert(child !== undefined && stale !== undefined)
       const before = ticks
-      yield* Effect.sleep(20)
+      // Timers of another generation go off meanwhile, so the old ones had their time.
+      let later = 0
+      const timer = setInterval(() => later++, 1)
+      yield* eventually(() => later > 10)
+      clearInterval(timer)
       expect([ticks - before, shutdowns, child.killed]).toEqual([0, 1, true])
       const uses: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
         stale.session.list(),

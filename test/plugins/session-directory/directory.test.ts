@@ -16,6 +16,7 @@ import { SessionDirectory, sessionDirectoryPlugin, SessionPicker } from "@bezel/
 import { inlineLocations, type PlacedHost, Placement } from "@bezel/server"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { eventually } from "../../eventually.ts"
 
 const plugins = Plugin.sources("coordinator", [sessionDirectoryPlugin])
 
@@ -71,8 +72,9 @@ describe("the session directory under an inline coordinator", () => {
       const host = yield* place(yield* temporaryDirectory)
       const one = yield* pickerOf(host)
       const two = yield* pickerOf(host)
-      const events = yield* Effect.forkScoped(Stream.runCollect(Stream.take(two.happened, 3)))
-      yield* Effect.sleep(50)
+      const events = yield* Effect.forkScoped(Stream.runCollect(Stream.take(two.happened, 3)), {
+        startImmediately: true
+      })
       const { sessionID } = yield* one.create({ title: "a plan" })
       yield* until(two.state.changes, ({ sessions }) => sessions.some(({ title }) => title === "a plan"))
       expect((yield* store.get(sessionID)).location).toEqual(host.location)
@@ -224,7 +226,7 @@ describe("the coordinator's authority over sessions", () => {
         yield* connect(identity)
         expect(yield* coordinator.clients).toEqual([identity])
       }))
-      yield* Effect.sleep(20)
+      yield* eventually(async () => (await Effect.runPromise(coordinator.clients)).length === 0)
       expect(yield* coordinator.clients).toEqual([])
     }).pipe(Effect.scoped))
 })

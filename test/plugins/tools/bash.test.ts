@@ -5,6 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
+import { eventually } from "../../eventually.ts"
 import type { Workspace } from "./workspace.ts"
 import { textOf, workspace } from "./workspace.ts"
 
@@ -27,14 +28,6 @@ const alive = (place: Workspace): ReadonlyArray<number> =>
     } catch {
       return []
     }
-  })
-
-const until = (true_: () => boolean) =>
-  Effect.promise(async () => {
-    for (const end = performance.now() + 5_000; !true_() && performance.now() < end;) {
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    return true_()
   })
 
 describe("a command", () => {
@@ -209,6 +202,7 @@ describe("what a command leaves running", () => {
           0
         )
       const before = ticks()
+      // How much it runs in half a second is what is looked at.
       yield* Effect.sleep(500)
       expect(ticks() - before).toBeLessThan(20)
       yield* place.closeSession("s1")
@@ -247,7 +241,7 @@ describe("the end of a command", () => {
       const fiber = yield* Effect.forkChild(
         place.call("bash", { command: "echo > started; (setsid sleep 300 &); sleep 300; echo > after" })
       )
-      expect(yield* until(() => existsSync(place.path("started")))).toBe(true)
+      yield* eventually(() => existsSync(place.path("started")))
       const before = performance.now()
       yield* Fiber.interrupt(fiber)
       expect(performance.now() - before).toBeLessThan(2_000)
@@ -263,9 +257,9 @@ describe("the end of a command", () => {
           command: "f() { sleep 0.02; (f &) ; }; echo > started; for i in 1 2 3 4 5; do f & done; wait"
         })
       )
-      expect(yield* until(() => existsSync(place.path("started")))).toBe(true)
+      yield* eventually(() => existsSync(place.path("started")))
       yield* Fiber.interrupt(fiber)
-      yield* Effect.sleep(100)
+      // One that was left would live on in those that it starts, each for a while.
       expect(alive(place)).toEqual([])
     }))
 })
