@@ -41,6 +41,7 @@ type Feature =
   | "web"
   | "question"
   | "subagent"
+  | "notices"
   | "hooks"
   | "history"
   | "context"
@@ -74,6 +75,7 @@ const order: ReadonlyArray<Feature> = [
   "mentions",
   "subagent",
   "hooks",
+  "notices",
   "history",
   "compaction",
   "sessionDirectory",

@@ -191,6 +191,11 @@ export interface Ui {
   }) => Effect.Effect<boolean>
   /** One line for the person, shown for a while. */
   readonly notify: (message: string, level?: "info" | "warning" | "error") => Effect.Effect<void>
+  /**
+   * Draws attention from outside of the screen: a message for the terminal to show (OSC 9), or, with `null`, its bell. Nothing
+   * happens where the terminal knows neither.
+   */
+  readonly attention: (message: string | null) => Effect.Effect<void>
   /** A floating panel over the screen, for the life of the scope; any of `closeKeys` (default: escape) closes it. */
   readonly overlay: (options: {
     readonly title: string

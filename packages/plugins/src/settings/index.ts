@@ -5,6 +5,7 @@ import type { SettingsKey } from "@bezel/core/settings"
 import { SnapshotsSetting } from "../history/contract.ts"
 import { HooksSetting } from "../hooks/contract.ts"
 import { McpSetting } from "../mcp/contract.ts"
+import { NotifySetting } from "../notices/contract.ts"
 import { PermissionsKey } from "../permissions/contract.ts"
 import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
 import {
@@ -28,6 +29,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   AgentsSetting,
   McpSetting,
   HooksSetting,
+  NotifySetting,
   PluginsSetting,
   CompactionSetting,
   LimitsSetting,

@@ -389,6 +389,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
           input: dialogs.input,
           confirm: dialogs.confirm,
           notify,
+          attention: (message) => Effect.sync(() => stage.attention(message)),
           overlay: (given) =>
             openOverlay(given.title, given.body, [...(given.closeKeys ?? ["escape"]), "ctrl+c"], entry.id),
           editor: (given) => makeFacetEditor(scope, given),

@@ -8,6 +8,7 @@
 import { type Component, isKeyRelease, ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { sanitizeLine } from "../sanitize.ts"
 import { captureConsole, type ConsoleLevel } from "./console.ts"
 import { type InputTarget, makeInput } from "./input.ts"
 import { BoundedScreen } from "./screen.ts"
@@ -34,12 +35,17 @@ export interface Stage {
   readonly restore: () => void
   /** Waits for key releases that are still on their way, so that the shell does not get them. */
   readonly drain: () => Promise<void>
+  /** Rings, or hands a message to the terminal, in between two frames. */
+  readonly attention: (message: string | null) => void
   /** Gives the terminal to the shell until the process is continued, as ctrl+z does elsewhere. */
   readonly suspend: () => void
 }
 
 /** How long a slow line may take to bring the last key release. */
 const drainMillis = 300
+
+/** Characters of a message that a terminal is handed. */
+const maxMessage = 200
 
 const signals: ReadonlyArray<StopSignal> = ["SIGTERM", "SIGHUP", "SIGINT"]
 
@@ -138,6 +144,11 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
         tui,
         size: () => ({ columns: Math.max(1, terminal.columns), rows: Math.max(1, terminal.rows) }),
         restore,
+        attention: (message) => {
+          if (restored || suspended) return
+          // Neither moves the cursor. What ends the message cannot be in it, as no control character is.
+          terminal.write(message === null ? "\x07" : `\x1b]9;${sanitizeLine(message).slice(0, maxMessage)}\x07`)
+        },
         drain: () => restored || !terminal.kittyProtocolActive ? Promise.resolve() : terminal.drainInput(drainMillis),
         suspend
       }
