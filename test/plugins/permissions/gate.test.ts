@@ -1,6 +1,7 @@
 import type { BeforeToolApi, BeforeToolDecision, HookToolCall, ToolHooks } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
 import type { InteractionOutcome } from "@bezel/core/service"
+import { UnknownSession } from "@bezel/core/session"
 import type { SettingsKey } from "@bezel/core/settings"
 import { emptySettings } from "@bezel/core/testing"
 import type { ApprovalResponse, PermissionRules } from "@bezel/plugins/permissions"
@@ -53,7 +54,10 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
       },
       provide: () => Effect.void,
       onActivate: () => Effect.void,
-      session: { folder: () => Effect.succeed("/work/files") },
+      session: {
+        folder: () => Effect.succeed("/work/files"),
+        get: (sessionID) => Effect.fail(new UnknownSession({ sessionID, message: "There is no record." }))
+      },
       tool: { transform: () => Effect.die("not used"), reload: Effect.void, list: Effect.succeed([]) }
     }
     const boot = session(context) as Effect.Effect<void, never, Scope.Scope>

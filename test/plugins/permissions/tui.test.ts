@@ -1,11 +1,12 @@
 /** The approval dialog and the list of what is always allowed, on a terminal in memory over a real session host. */
 import { makePresentation, Plugin } from "@bezel/core/host"
-import { temporaryDirectory } from "@bezel/core/testing"
+import { call, temporaryDirectory } from "@bezel/core/testing"
 import { text } from "@bezel/tui"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { tui } from "../../../packages/plugins/src/permissions/tui.ts"
 import { testTerminal } from "../../tui/memory-terminal.ts"
+import { task, world as subagents } from "../subagent/world.ts"
 import { bash, world } from "./world.ts"
 
 const open = (script: Parameters<typeof world>[0]) =>
@@ -34,6 +35,37 @@ const open = (script: Parameters<typeof world>[0]) =>
   })
 
 describe("the approval dialog", () => {
+  it.live("says which sub-agent asks and what for, and nothing of that where the session itself does", () =>
+    Effect.gen(function*() {
+      const { host, id } = yield* subagents({
+        go: [[call("touch", { name: "own" })], [task("look around")], "end"],
+        "look around": [[call("touch", { name: "theirs" })], "seen"]
+      })
+      const connection = yield* host.connect(id)
+      const screen = yield* testTerminal({
+        presentation: yield* makePresentation({ connection, location: host.location }),
+        plugins: Plugin.sources("tui", [
+          Plugin.define({ id: "bezel.permissions", tui }),
+          Plugin.define({
+            id: "test.screen",
+            tui: (ctx) =>
+              Effect.asVoid(ctx.screens.register("chat", {
+                title: "Test",
+                open: Effect.succeed({ body: () => [text("the body")] })
+              }))
+          })
+        ])
+      })
+      yield* screen.until("the body")
+      const answer = yield* Effect.forkScoped(host.ask(id, "go"))
+      yield* screen.until(/Allow touch\?[\s\S]*own/)
+      expect(yield* screen.text).not.toContain("sub-agent")
+      yield* screen.type("1")
+      yield* screen.until(/Allow touch\?\s+For the sub-agent build: do look around[\s\S]*theirs/)
+      yield* screen.type("1")
+      expect(yield* Fiber.join(answer)).toBe("end")
+    }).pipe(Effect.scoped))
+
   it.live("offers to allow it always, and /permissions shows that and takes it back", () =>
     Effect.gen(function*() {
       const { host, ran, screen, sessionID } = yield* open([[bash("make")], "one", [bash("make")], "two", [

@@ -195,7 +195,7 @@ describe("who is asked", () => {
           Effect.andThen(
             ctx.interactions.handle(Approval, (request) =>
               Effect.sync(() => {
-                asked.push(request.tool)
+                asked.push(`${request.tool} for ${request.subagent?.agent}: ${request.subagent?.title}`)
                 return { decision: "once" } as const
               })),
             ctx.interactions.handle(Question, (request) =>
@@ -206,7 +206,7 @@ describe("who is asked", () => {
           )
       }, id)
       expect(yield* host.ask(id, "go")).toBe("top")
-      expect(asked).toEqual(["touch", "Which?"])
+      expect(asked).toEqual(["touch for build: do 2", "Which?"])
       expect(ran).toEqual(["x"])
     }).pipe(Effect.scoped))
 

@@ -90,6 +90,8 @@ export const ApprovalRequest = Schema.Struct({
   subjects: Schema.Array(Schema.String),
   /** Why it is asked, one sentence each. */
   reasons: Schema.Array(Schema.String),
+  /** Who asks, where that is a sub-agent: its agent and what it was given to do. */
+  subagent: Schema.optionalKey(Schema.Struct({ agent: Schema.NullOr(Schema.String), title: Schema.String })),
   /** The rules that `session` and `project` would grant; empty: only once is possible. */
   grants: Schema.Array(Schema.String)
 })

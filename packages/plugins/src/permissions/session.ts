@@ -61,7 +61,7 @@ type Context =
   >
   & {
     readonly interactions: Pick<SessionContext["interactions"], "request">
-    readonly session: Pick<SessionContext["session"], "folder">
+    readonly session: Pick<SessionContext["session"], "folder" | "get">
   }
 
 const optionsOf = (value: unknown) =>
@@ -149,8 +149,16 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     return strictest(decisions)
   })
 
+  /** Of a session that works for another one. What its record cannot say is left out of the question, which is asked all the same. */
+  const subagentOf = (sessionID: string) =>
+    Effect.match(ctx.session.get(sessionID), {
+      onSuccess: ({ agent, parentID, title }) => parentID === null ? {} : { subagent: { agent, title } },
+      onFailure: () => ({})
+    })
+
   const ask = Effect.fnUntraced(function*(call: HookToolCall, api: BeforeToolApi, decision: Decision) {
     const outcome = yield* ctx.interactions.request(Approval, {
+      ...yield* subagentOf(api.sessionID),
       conversationID: api.conversationID,
       taskID: api.taskID,
       callID: call.callID,

@@ -10,10 +10,15 @@ import { Approval, type ApprovalRequest, type ApprovalResponse, ProjectPermissio
 
 const maxSubjects = 20
 
+/** A person may have asked for none of this: it is for what an agent has handed on. */
+const askedBy = ({ agent, title }: NonNullable<ApprovalRequest["subagent"]>) =>
+  span(`For the sub-agent${agent === null ? "" : ` ${agent}`}${title === "" ? "" : `: ${title}`}`, { color: "accent" })
+
 /** What the dialog shows above the choices. */
 export const approvalBlocks = (request: ApprovalRequest): ReadonlyArray<Block> => {
   const subjects = request.subjects.length === 0 ? [JSON.stringify(request.args)] : request.subjects
   return [
+    ...(request.subagent === undefined ? [] : [text(askedBy(request.subagent), { indent: 2 })]),
     ...subjects.slice(0, maxSubjects).map((subject) =>
       text(span(subject, { color: "code", bold: true }), { indent: 2 })
     ),
