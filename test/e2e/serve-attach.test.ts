@@ -6,10 +6,10 @@ import { type ScriptedReply, startModelServer } from "../../packages/core/src/te
 import { isAlive } from "../tui/terminal.ts"
 import { type Home, makeHome } from "./command.ts"
 import { eventually, hostsOf, startServer } from "./serve-fixture.ts"
-import { runInTerminal } from "./terminal.ts"
+import { runInTerminal, type TerminalRun } from "./terminal.ts"
 
-/** A dialog takes no keys of somebody who is still typing: a person looks first, for as long as this. */
-const look = () => new Promise((resolve) => setTimeout(resolve, 1_000))
+/** A dialog takes no keys of somebody who is still typing, and says when it does. */
+const listens = (terminal: TerminalRun) => terminal.shows(/enter choose · esc cancel/)
 
 const hanging: ScriptedReply = { text: "never", stop: { afterBytes: 0, how: "hang" } }
 
@@ -37,20 +37,20 @@ describe("bezel attach", { timeout: 120_000 }, () => {
       // Approvals.
       terminal.type("run touch made\r")
       await terminal.shows(/Allow bash\?/)
-      await look()
+      await listens(terminal)
       terminal.type("\r")
       await terminal.shows(/✓ bash touch made/)
       expect(existsSync(join(home.work, "made"))).toBe(true)
       // Questions.
       terminal.type("ask Which one? left | right\r")
       await terminal.shows(/Which one\?[\s\S]*left[\s\S]*right/)
-      await look()
+      await listens(terminal)
       terminal.type("\r")
       await terminal.shows(/✓ .*Which one\?/)
       // The directory of sessions, over three hosts.
       terminal.type("/sessions\r")
       await terminal.shows(/Sessions[\s\S]*an earlier talk/)
-      await look()
+      await listens(terminal)
       terminal.type("2")
       await terminal.shows(/› list\s+✓ list/)
       terminal.type("/new a fresh start\r")
@@ -77,7 +77,7 @@ describe("bezel attach", { timeout: 120_000 }, () => {
     await Promise.all([one.shows(/bezel\/offline/), two.shows(/bezel\/offline/)])
     one.type("run touch made\r")
     await two.shows(/Allow bash\?/)
-    await look()
+    await listens(two)
     two.type("\r")
     await Promise.all([one.shows(/✓ bash touch made/), two.shows(/✓ bash touch made/)])
     await server.prompt(id, "list")

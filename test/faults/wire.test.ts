@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { makeServiceHost } from "../../packages/core/src/testing/service.ts"
+import { drained } from "../eventually.ts"
 import { connected, eventually, temporaryFolder } from "../matrix/harness.ts"
 import { Ledger } from "./wire-contract.ts"
 import { provideLedger } from "./wire-ledger.ts"
@@ -282,7 +283,7 @@ describe("a host that is killed under load", () => {
         yield* Effect.forEach(ledgers, (ledger) => ledger.ready)
         yield* eventually(() => ledgers.every(({ ledger }) => (ledger.value?.text.length ?? 0) > 1_000))
         const waiting = yield* Effect.forEach(clients, (client) => calls(client, 3))
-        yield* Effect.sleep(50)
+        yield* drained
         first.kill("SIGKILL")
         const codes = yield* Effect.forEach(waiting.flat(), Fiber.join)
         expect(codes.map(({ code }) => code)).toEqual(Array.from({ length: 9 }, () => "disconnected"))

@@ -4,6 +4,7 @@ import { call, scriptedModel, testPresentation, testSessionHost } from "@bezel/c
 import { tool } from "@bezel/core/tool"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Schema, Scope, Stream } from "effect"
+import { eventually } from "../../eventually.ts"
 
 const Question = Interaction.make("test.question")({
   request: Schema.Struct({ text: Schema.String }),
@@ -102,7 +103,9 @@ describe("presentation host", () => {
                 return seen.length === 2 ? Deferred.succeed(both, undefined) : Effect.void
               })))))
             yield* ctx.onActivate(
-              Effect.asVoid(Effect.forkScoped(Effect.andThen(Effect.sleep(10), ctx.session.select(two.id))))
+              Effect.asVoid(
+                Effect.forkScoped(Effect.andThen(eventually(() => seen.length === 1), ctx.session.select(two.id)))
+              )
             )
           })
       }, one.id)

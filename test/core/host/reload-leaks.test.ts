@@ -7,6 +7,7 @@ import { Context, Effect, Fiber, Schema } from "effect"
 import { EventEmitter } from "node:events"
 import * as fs from "node:fs"
 import * as v8 from "node:v8"
+import { drained } from "../../eventually.ts"
 
 class Clock extends RemoteService.make("test.clock")({
   state: { time: Schema.Struct({ value: Schema.Finite }) },
@@ -69,7 +70,7 @@ const user = Plugin.define({
 const census = Effect.gen(function*() {
   const fiber = yield* Effect.forkChild(Effect.void)
   yield* Fiber.await(fiber)
-  yield* Effect.sleep(20)
+  yield* drained
   const count = (constructor: unknown) =>
     typeof constructor === "function" ? v8.queryObjects(constructor as new() => object, { format: "count" }) : 0
   return {

@@ -5,6 +5,7 @@ import { SessionRuntime } from "@bezel/core/session"
 import { call, scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Schema, Stream } from "effect"
+import { drained } from "../../eventually.ts"
 import { barrier, type Facet, generations, offers, reload } from "./reload-fixture.ts"
 
 describe("a session that is suspended for a reload", () => {
@@ -34,7 +35,7 @@ describe("a session that is suspended for a reload", () => {
       const { inputID } = yield* conversation.send({ text: "go" })
       const waiting = yield* Effect.forkScoped(conversation.wait({ inputID }), { startImmediately: true })
       yield* started.reached
-      yield* Effect.sleep(10)
+      yield* drained
       yield* reload(host, "echo")
       expect(yield* Fiber.join(waiting)).toMatchObject({ status: "done", text: "done" })
       const view = yield* conversation.view.changes.pipe(Stream.filter(({ turn }) => turn === null), Stream.runHead)

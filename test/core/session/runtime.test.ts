@@ -18,6 +18,7 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import * as Schema from "effect/Schema"
 import { TestClock } from "effect/testing"
 import * as fs from "node:fs"
+import { drained } from "../../eventually.ts"
 
 describe("SessionRuntime", () => {
   it.live("gives a prompt with a request id that it has accepted before the same input", () =>
@@ -74,7 +75,7 @@ describe("SessionRuntime", () => {
       const { session } = yield* testSessionHost([], { model })
       const { id } = yield* session.create()
       const { inputID } = yield* session.prompt({ sessionID: id, prompt: { text: "a" }, resume: false })
-      yield* Effect.sleep(20)
+      yield* drained
       expect(model.requests).toHaveLength(0)
       yield* session.resume(id)
       expect(yield* session.wait(id, inputID)).toMatchObject({ status: "done", text: "one" })

@@ -18,6 +18,7 @@ import {
 import { session as question } from "@bezel/plugins/question/session"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
+import { drained, eventually } from "../../eventually.ts"
 
 type Sessions = Effect.Success<typeof testSessions>
 
@@ -145,7 +146,7 @@ describe("the question tool", () => {
       const { host, id } = yield* world([[call("question", colours)], "done"])
       const asking = yield* Effect.forkScoped(host.ask(id, "go"))
       const broker = Context.get(host.services, InteractionBroker)
-      while ((yield* broker.open(id)).length === 0) yield* Effect.sleep(5)
+      yield* eventually(async () => (await Effect.runPromise(broker.open(id))).length > 0)
       yield* person(host, id, () => Effect.succeed({ outcome: "selected", index: 0 }))
       expect(yield* Fiber.join(asking)).toBe("done")
       expect(yield* broker.open(id)).toEqual([])
@@ -189,7 +190,7 @@ describe("the question tool", () => {
       yield* person(host, id, () =>
         Effect.gen(function*() {
           most = Math.max(most, ++open)
-          yield* Effect.sleep(20)
+          yield* drained
           open--
           return { outcome: "custom", answer: "x" } as const
         }))

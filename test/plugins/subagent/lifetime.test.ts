@@ -2,6 +2,7 @@ import { Plugin, PluginKernel } from "@bezel/core/host"
 import { call, run, say, testSessionHost, testSessions } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Scope } from "effect"
+import { drained } from "../../eventually.ts"
 import { children, finished, resultsIn, started, task, world } from "./world.ts"
 
 describe("an interrupt of the parent", () => {
@@ -21,7 +22,7 @@ describe("an interrupt of the parent", () => {
       const [child] = yield* children(host, id)
       expect(yield* finished(host, child?.id ?? "")).toMatchObject([{ code: "aborted" }])
       yield* Effect.forEach([id, child?.id ?? ""], (each) => host.session.resume(each))
-      yield* Effect.sleep(20)
+      yield* drained
       expect(model.requests).toHaveLength(3)
     }).pipe(Effect.scoped))
 
