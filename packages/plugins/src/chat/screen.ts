@@ -47,6 +47,8 @@ export interface ChatSource {
 
 /** Milliseconds within which a second Ctrl-C quits. */
 const quitWindow = 2_000
+/** The same for a second Escape, which goes back. */
+const rewindWindow = 600
 
 const welcome: ReadonlyArray<Block> = [
   text([
@@ -66,6 +68,7 @@ export const chatScreen = Effect.fnUntraced(function*(
   let expanded = false
   let busySince: number | null = null
   let lastInterrupt = Number.NEGATIVE_INFINITY
+  let lastEscape = Number.NEGATIVE_INFINITY
 
   /** Images that were pasted, by what stands for them in the text. */
   const pasted = new Map<string, FilePart>()
@@ -206,6 +209,28 @@ export const chatScreen = Effect.fnUntraced(function*(
       }))
   })
 
+  yield* ctx.commands.register("chat.draft", {
+    description: "Put a text into the editor, unless something is in it",
+    run: (draft) =>
+      Effect.sync(() => {
+        if (editor.text().trim() === "") editor.setText(draft)
+      })
+  })
+  yield* ctx.commands.register("chat.rewind", {
+    description: "Twice: go back to before a prompt",
+    run: () =>
+      Effect.suspend(() => {
+        const at = now()
+        const again = at - lastEscape < rewindWindow
+        lastEscape = again ? Number.NEGATIVE_INFINITY : at
+        return again ? Effect.asVoid(ctx.commands.run("history.revert")) : Effect.void
+      })
+  })
+
+  yield* ctx.keybindings.bind("escape", {
+    command: "chat.rewind",
+    when: () => !isBusy() && !editor.completing() && editor.text() === ""
+  })
   yield* ctx.keybindings.bind("escape", { command: "chat.interrupt", when: () => isBusy() && !editor.completing() })
   yield* ctx.keybindings.bind("ctrl+c", { command: "chat.clearOrQuit" })
   yield* ctx.keybindings.bind("ctrl+d", { command: "app.quit", when: () => editor.text() === "" })
