@@ -5,6 +5,7 @@
  *   answer           one short answer
  *   tools N          N requests with a call of `read` on `note.txt`, then an answer
  *   deltas N         one answer of N deltas
+ *   drip N           the same, 50 a second, as models stream
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 
@@ -40,7 +41,7 @@ const usage = `data: ${
 
 async function answer(messages: ReadonlyArray<Message>, response: ServerResponse): Promise<void> {
   const prompt = messages.findLast((message) =>
-    message.role === "user" && /^(answer|tools|deltas)/.test(textOf(message.content))
+    message.role === "user" && /^(answer|tools|deltas|drip)/.test(textOf(message.content))
   )
   const [what = "answer", number = "0"] = textOf(prompt?.content).split(/\s+/)
   const done = messages.filter((message) => message.role === "tool").length
@@ -59,6 +60,11 @@ async function answer(messages: ReadonlyArray<Message>, response: ServerResponse
     }
   } else if (what === "deltas") {
     for (let index = 0; index < Number(number); index++) await write(chunk({ content: `word${index % 10} ` }))
+  } else if (what === "drip") {
+    for (let index = 0; index < Number(number); index++) {
+      await write(chunk({ content: `word ${index} ` }))
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
   } else {
     for (const piece of ["It ", "is ", "done."]) await write(chunk({ content: piece }))
   }
