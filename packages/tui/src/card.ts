@@ -51,6 +51,23 @@ const defaultTitle = (call: ToolCallView): ReadonlyArray<Span> => {
   )]
 }
 
+/**
+ * How far a call is, in one row: a text, or an object with a `message`, how much is done (`progress`) and of how much
+ * (`total`). Other progress is for a renderer to show.
+ */
+const progressRow = ({ progress, status }: ToolCallView): ReadonlyArray<Block> => {
+  if (status !== "running" || progress === null) return []
+  if (typeof progress === "string") return [text(span(progress, { color: "accent" }), { wrap: "clip", indent: 2 })]
+  if (typeof progress !== "object" || Array.isArray(progress)) return []
+  const member = (name: string): unknown => Object.hasOwn(progress, name) ? Reflect.get(progress, name) : undefined
+  const [message, done, total] = [member("message"), member("progress"), member("total")]
+  const words = [
+    ...(typeof done === "number" ? [typeof total === "number" ? `${done}/${total}` : `${done}`] : []),
+    ...(typeof message === "string" ? [message] : [])
+  ]
+  return words.length === 0 ? [] : [text(span(words.join("  "), { color: "accent" }), { wrap: "clip", indent: 2 })]
+}
+
 export const toolCard = (
   call: ToolCallView,
   renderer: ToolRenderer | null,
@@ -59,7 +76,10 @@ export const toolCard = (
   const [mark, style] = marks[call.status]
   const title = renderer?.title?.(call) ?? defaultTitle(call)
   const body = renderer?.body === undefined
-    ? outputTail(call.output, options, call.isError ? { color: "error" } : { color: "muted" })
+    ? [
+      ...outputTail(call.output, options, call.isError ? { color: "error" } : { color: "muted" }),
+      ...progressRow(call)
+    ]
     : renderer.body(call, options)
   return [
     text([span(call.name, { bold: true }), " ", ...title], { wrap: "clip", marker: span(`${mark} `, style) }),

@@ -1,9 +1,12 @@
 /** `/mcp` and prompts as commands, on a terminal in memory over a real session host and a real server. */
 import { makePresentation, Plugin } from "@bezel/core/host"
-import { text, type TuiContext } from "@bezel/tui"
+import type { JsonValue } from "@bezel/core/json"
+import { text, type ToolCallView, type TuiContext } from "@bezel/tui"
+import { renderBlocks } from "@bezel/tui/testing"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { placesOf, tui } from "../../../packages/plugins/src/mcp/tui.ts"
+import { toolCard } from "../../../packages/tui/src/card.ts"
 import { testTerminal } from "../../tui/memory-terminal.ts"
 import { eventually, program, world } from "./world.ts"
 
@@ -66,6 +69,7 @@ describe("/mcp", () => {
       const { screen, until } = yield* open(() => ({ gone: { command: ["/no/such"] } }))
       yield* until("gone", ({ status }) => status === "waiting")
       expect((yield* until("gone", () => true)).error).toContain("/no/such")
+      yield* screen.until("The MCP server gone is not connected: its command could not be started")
       yield* screen.type("\x10")
       yield* screen.until(/1\. gone {2}not connected: its command could not be started/)
       yield* screen.type("\x1b")
@@ -73,6 +77,37 @@ describe("/mcp", () => {
       yield* other.type("\x10")
       yield* other.until("There are no MCP servers here")
     }).pipe(Effect.scoped))
+})
+
+describe("a call that runs", () => {
+  const shown = (progress: JsonValue, status: ToolCallView["status"] = "running") =>
+    renderBlocks(
+      toolCard(
+        {
+          callID: "c",
+          name: "test_build",
+          args: { target: "all" },
+          argsText: "",
+          status,
+          output: "",
+          progress,
+          details: null,
+          isError: false
+        },
+        null,
+        { expanded: false }
+      ),
+      60
+    )
+
+  it("shows how far it is for as long as it runs, whatever a server says of that", () => {
+    const title = "● test_build target=all"
+    expect(shown({ progress: 2, total: 3, message: "linking\u001b[2J" })).toEqual([title, "  2/3  linking␛[2J"])
+    expect(shown({ progress: 7, total: null, message: null })).toEqual([title, "  7"])
+    expect(shown("half")).toEqual([title, "  half"])
+    expect(shown({ progress: 1 }, "completed")).toEqual(["✓ test_build target=all"])
+    for (const other of [null, 3, [1], {}, { toString: 1 }, { message: 2 }]) expect(shown(other)).toEqual([title])
+  })
 })
 
 describe("a prompt of a server", () => {

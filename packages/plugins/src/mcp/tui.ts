@@ -1,6 +1,6 @@
 /**
- * The terminal facet of MCP: `/mcp` shows the servers and looks after them, and each prompt of a server is a slash command,
- * `/server:prompt`, that asks for what it needs and was not given.
+ * The terminal facet of MCP: `/mcp` shows the servers and looks after them, one that goes away is told of, and each prompt of a
+ * server is a slash command, `/server:prompt`, that asks for what it needs and was not given.
  */
 import { Conversation } from "@bezel/core/host/contract"
 import type { Facade } from "@bezel/core/service"
@@ -172,6 +172,16 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
       yield* conversation.send({ text: words, files, whenBusy: "steer" })
     })
 
+  /** Servers whose absence was told; who comes back may go again. */
+  const missed = new Set<string>()
+  const tell = (servers: ReadonlyArray<McpServerState>) =>
+    Effect.forEach(servers, ({ error, name, status }) => {
+      if (status === "ready" || status === "disabled") missed.delete(name)
+      if ((status !== "waiting" && status !== "failed") || missed.has(name)) return Effect.void
+      missed.add(name)
+      return ctx.ui.notify(`The MCP server ${name} is not connected: ${error ?? "it did not say why"}. /mcp`, "warning")
+    }, { discard: true })
+
   /** Slash commands by their name, with what takes each away. */
   const registered = new Map<string, { readonly of: McpPrompt; readonly unregister: Effect.Effect<void> }>()
   const bring = (servers: ReadonlyArray<McpServerState>) =>
@@ -198,5 +208,7 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
         registered.set(slash, { of: prompt, unregister })
       }
     })
-  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(service.servers.forEach(bring))))
+  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(
+    service.servers.forEach((servers) => Effect.andThen(bring(servers), tell(servers)))
+  )))
 })
