@@ -13,6 +13,7 @@ import { mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fleetLayer } from "../../packages/server/src/serve/make-fleet.ts"
 import { makeRoll } from "../../packages/server/src/serve/roll.ts"
+import { whoPlugin } from "./who.ts"
 
 export type Isolation = "none" | "location" | "session"
 
@@ -44,7 +45,10 @@ export const fleetOver = (isolation: Isolation, mode: "plain" | "busy" = "plain"
       ? Placement.inline.pipe(
         Layer.provideMerge(inlineLocations({ plugins, coordinatorFirst: true })),
         Layer.provideMerge(
-          testGlobals([sessionDirectoryPlugin], { sessions: stored, model: scriptedModel(["hello", "hello again"]) })
+          testGlobals([sessionDirectoryPlugin, ...(mode === "busy" ? [whoPlugin] : [])], {
+            sessions: stored,
+            model: scriptedModel(["hello", "hello again"])
+          })
         )
       )
       : processPlacement({

@@ -13,6 +13,7 @@ import { openLifeline, serveSessionHost } from "@bezel/server/process"
 import { Effect, Layer, Schema } from "effect"
 import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
+import { whoPlugin } from "./who.ts"
 
 const Options = Schema.Struct({ data: Schema.String, mode: Schema.String })
 
@@ -62,7 +63,8 @@ const program = Effect.gen(function*() {
   const plugins = [
     sessionDirectoryPlugin,
     ...(mode === "leaving" ? [leaving] : []),
-    ...(mode === "job" ? [working(data)] : [])
+    ...(mode === "job" ? [working(data)] : []),
+    ...(mode === "busy" ? [whoPlugin] : [])
   ]
   const globals = testGlobals(plugins, {
     sessions,

@@ -315,7 +315,14 @@ export const makeHttpServer = (
       noDelay: true
     }, listener)
     server.maxConnections = limits.connections
-    server.on("upgrade", upgradeListener(guard, options.onUpgrade))
+    const upgrade = upgradeListener(guard, options.onUpgrade)
+    // Node closes no connection that has become something else, and waits for it.
+    const upgraded = new Set<Duplex>()
+    server.on("upgrade", (request, socket, head) => {
+      upgraded.add(socket)
+      socket.once("close", () => upgraded.delete(socket))
+      upgrade(request, socket, head)
+    })
     server.on("clientError", socketRefusals(limits.headerBytes))
     const port = yield* Effect.acquireRelease(
       listen(server, host, options.port ?? 0),
@@ -326,6 +333,7 @@ export const makeHttpServer = (
           })
           server.closeIdleConnections()
           yield* drain
+          for (const socket of upgraded) socket.destroy()
           server.closeAllConnections()
           yield* Effect.promise(() => closed)
         })

@@ -9,7 +9,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import { join } from "node:path"
 import { type RunCommand, serveHttp } from "../http/index.ts"
 import { isEveryAddress } from "./address.ts"
@@ -76,12 +76,9 @@ const open = (options: ServerOptions, token: Redacted.Redacted) =>
     const { folders, version } = options
     const roll = makeRoll(join(folders.data, "server", "sessions.json"))
     const fleet = Context.get(yield* Layer.build(fleetLayer({ lists: options.lists, roll })), Fleet)
-    const presentations = yield* Scope.make()
-    const onUpgrade = yield* Scope.provide(rpcUpgrades(fleet), presentations)
+    const onUpgrade = yield* rpcUpgrades(fleet)
     const tokens = makeTokens(folders.state, token)
     const { port } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade })
-    // Before the port is closed, which waits for whatever is connected.
-    yield* Effect.addFinalizer((exit) => Scope.close(presentations, exit))
     const url = `http://${urlHost(isEveryAddress(options.host) ? "127.0.0.1" : options.host)}:${port}`
     yield* announceServer(folders, { url, version })
     const unfinished = yield* roll.unfinished(fleet.records)
