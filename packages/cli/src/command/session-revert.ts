@@ -85,6 +85,8 @@ export const sessionRevert: Execute<{
       const record = yield* Effect.flatMap(SessionStore, (store) => store.get(id))
       const { runtime } = yield* openLocation(record.location.directory)
       const how = { dryRun: options.dryRun, ...(options.keep ? { conflicts: "keep" as const } : {}) }
+      // Nobody else has the session now: a turn that is there was cut off, and is not gone on with.
+      if (!options.dryRun) yield* runtime.interrupt(id, "the turn was cut off before, and is taken back")
       const report = yield* options.to === null
         ? runtime.revert.clear(id, how)
         : runtime.revert.stage(id, { to: options.to, ...how })

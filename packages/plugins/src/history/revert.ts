@@ -122,7 +122,7 @@ export const makeRevert = ({ historyOf, location, maxFileBytes }: RevertParts): 
         : ["The oldest changes to files are not kept any more, so they are not taken back."]),
       ...(journal.damaged === 0
         ? []
-        : [`${journal.damaged} records of changes are damaged; what they were about is not taken back.`])
+        : [`Records of changes are damaged (${journal.damaged}); what they were about is not taken back.`])
     ]
     const told = (status: RevertReport["status"]) => report(status, turn, plan, notes, history)
     if (request.dryRun === true) return yield* told("planned")
