@@ -108,11 +108,14 @@ export const attempt = <A>(path: string, evaluate: () => A): Effect.Effect<A, St
     }
   })
 
-const createPrivateFile = (path: string): void => {
+/** Whether the file was not there. */
+const createPrivateFile = (path: string): boolean => {
   try {
     fs.closeSync(fs.openSync(path, "wx", 0o600))
+    return true
   } catch (error) {
     if (!isErrno(error) || error.code !== "EEXIST") throw error
+    return false
   }
 }
 
@@ -149,7 +152,7 @@ export class Database {
   constructor(path: string, options: DatabaseOptions = {}) {
     this.path = path
     const readOnly = options.readOnly === true
-    if (!readOnly && path !== ":memory:") createPrivateFile(path)
+    const isNew = !readOnly && path !== ":memory:" && createPrivateFile(path)
     try {
       this.#database = new (sqlite().DatabaseSync)(path, { readOnly, timeout: options.busyMilliseconds ?? 0 })
     } catch (error) {
@@ -159,8 +162,11 @@ export class Database {
     try {
       if (options.locking === true) this.#database.exec("PRAGMA journal_mode = MEMORY")
       else if (!readOnly) {
+        const power = options.durability === "power"
+        // A new file holds nothing yet: what need not survive the machine is not waited for.
+        if (isNew && !power) this.#database.exec("PRAGMA synchronous = OFF")
         this.#database.exec(`PRAGMA page_size = ${pageSize}; PRAGMA journal_mode = WAL`)
-        this.#database.exec(`PRAGMA synchronous = ${options.durability === "power" ? "FULL" : "NORMAL"}`)
+        this.#database.exec(`PRAGMA synchronous = ${power ? "FULL" : "NORMAL"}`)
       }
       if (options.maxKiB !== undefined) {
         const pages = Math.trunc(options.maxKiB * 1024 / Number(this.get("PRAGMA page_size")?.page_size))
