@@ -130,6 +130,45 @@ describe("bezel serve", { timeout: 90_000 }, () => {
     expect(readdirSync(join(home.folder, state))).toEqual(["token"])
   })
 
+  it.each([
+    [["--port", "70000"], "--port takes a port, which is 65535 at most, not 70000"],
+    [["--host", "no.such.host.invalid"], "Listening on no.such.host.invalid lets other machines in"],
+    [["--allow-host", "http://bezel.test"], "--allow-host takes a name without scheme and port"],
+    [["--allow-origin", "https://bezel.test/"], "--allow-origin takes an origin as browsers write it"]
+  ])("refuses %j before anything starts", async (more, message) => {
+    const home = makeHome()
+    const refused = await home.run(["serve", "--port", "0", ...more])
+    expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(message) })
+    expect(existsSync(join(home.folder, ".local/share/bezel"))).toBe(false)
+  })
+
+  it("says what is wrong with a folder that it cannot use", async () => {
+    const home = makeHome()
+    home.write("blocked", "a file")
+    const refused = await home.run(["serve", "--port", "0"], { env: { BEZEL_DATA_DIR: join(home.folder, "blocked") } })
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toMatch(/^bezel: .*blocked.*\n$/)
+  })
+
+  it("answers what it has accepted also when it is told to stop", async () => {
+    const home = makeHome()
+    const model = await modelServer()
+    home.useServer(model)
+    model.reply(hanging)
+    const server = await startServer(home)
+    const id = await server.create()
+    await server.say(id, "go on")
+    await eventually(() => model.requests.length === 1)
+    const waiting = server.call("POST", `/session/${id}/wait?timeout=60`)
+    const events = await fetch(`${server.url}/session/${id}/event`, {
+      headers: { authorization: `Bearer ${server.token}` }
+    })
+    server.process.kill("SIGTERM")
+    expect(await waiting).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } })
+    await events.text()
+    expect((await server.ended).code).toBe(0)
+  })
+
   it("lets no other machine in without a token that somebody has chosen, and says what that means", async () => {
     const home = makeHome()
     const refused = await home.run(["serve", "--host", "0.0.0.0", "--port", "0"])

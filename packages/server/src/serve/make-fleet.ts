@@ -3,7 +3,7 @@ import { Registries } from "@bezel/core/host"
 import { makeKeyed } from "@bezel/core/location"
 import type { ConnectionShape } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
-import { SessionStore, type SessionStoreShape } from "@bezel/core/session"
+import { type SessionApi, SessionStore, type SessionStoreShape } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -74,7 +74,7 @@ const make = ({ lists, roll }: FleetOptions) =>
         const listed = (list: OfferedList | undefined) => list === undefined ? Effect.succeed([]) : ask(list)
         return {
           location,
-          session: { ...host.session, remove: records.remove },
+          session: onRoll(host.session),
           tools: ask((client) => Effect.flatMap(client.use(Registries), (registries) => registries.tools())),
           models: ask((client) => Effect.flatMap(client.use(Registries), (registries) => registries.models())),
           plugins: host.plugins,
@@ -83,6 +83,15 @@ const make = ({ lists, roll }: FleetOptions) =>
           skills: listed(lists.skills)
         }
       })
+
+    /** Whatever gives a session work enters it first. */
+    const onRoll = (session: SessionApi): SessionApi => ({
+      ...session,
+      remove: records.remove,
+      prompt: (options) => Effect.andThen(roll.enter(options.sessionID), session.prompt(options)),
+      steer: (options) => Effect.andThen(roll.enter(options.sessionID), session.steer(options)),
+      resume: (sessionID) => Effect.andThen(roll.enter(sessionID), session.resume(sessionID))
+    })
 
     const placeOf = (sessionID: string) =>
       Effect.flatMap(store.get(sessionID), ({ location: { directory, workspaceID } }) =>
@@ -96,8 +105,7 @@ const make = ({ lists, roll }: FleetOptions) =>
       session: (sessionID) =>
         Effect.gen(function*() {
           const { session } = yield* placeOf(sessionID)
-          yield* roll.enter(sessionID)
-          return { ...session, remove: records.remove }
+          return onRoll(session)
         }),
       attached: (sessionID) =>
         Effect.andThen(roll.enter(sessionID), processes.attached(sessionID)),
