@@ -194,6 +194,12 @@ describe("a client that vanishes", () => {
     }))
 })
 
+/** As many runs as a test suite has time for; `BEZEL_FUZZ_SECONDS` fuzzes for so long instead. */
+const fuzzSeconds = Number(process.env["BEZEL_FUZZ_SECONDS"] ?? 0)
+const fuzzing = fuzzSeconds > 0
+  ? { numRuns: Number.MAX_SAFE_INTEGER, interruptAfterTimeLimit: fuzzSeconds * 1_000, markInterruptAsFailure: false }
+  : { numRuns: 200 }
+
 describe("bytes that nobody would send", () => {
   it("disconnect at most who sent them", async () => {
     expect.hasAssertions()
@@ -238,10 +244,10 @@ describe("bytes that nobody would send", () => {
             yield* eventually(() => socket.closed)
           }).pipe(Effect.scoped, silent, Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 200 }))
+      yield* Effect.promise(() => fc.assert(property, fuzzing))
       yield* eventually(() => Effect.runSync(host.endpoint.clients).length === 1)
     }).pipe(Effect.scoped, silent, Effect.runPromise)
-  }, 60_000)
+  }, 60_000 + fuzzSeconds * 1_000)
 })
 
 describe("a host that is killed under load", () => {

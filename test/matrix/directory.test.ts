@@ -3,7 +3,7 @@ import { Coordinator, type Fleet, type HostIdentity, Plugin, Upstream } from "@b
 import { Connection, Endpoint } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
 import { emptySettings, testSessionHost, testSessions } from "@bezel/core/testing"
-import { sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-directory"
+import { SessionDirectory, sessionDirectoryPlugin, SessionPicker } from "@bezel/plugins/session-directory"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Stream } from "effect"
 import {
@@ -164,6 +164,32 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
         const left = () => Effect.runPromise(Effect.map(store.list(), ({ sessions }) => sessions.length))
         yield* eventually(async () => await left() === 0)
         expect(yield* Effect.promise(left)).toBe(0)
+      }).pipe(Effect.scoped))
+
+    it.live("the coordinator refuses a session host that misbehaves what is of other workspaces, and shows it nothing of them", () =>
+      Effect.gen(function*() {
+        const { client, host, store, upstream } = yield* chain(transport)
+        yield* client
+        const theirs = yield* store.create({
+          location: { directory: host.location.directory, workspaceID: "another" },
+          title: "theirs"
+        })
+        const own = upstream()
+        if (own === undefined) throw new Error("the host has no connection to its coordinator")
+        const directory = yield* own.use(SessionDirectory)
+        const elsewhere = { cwd: host.location.directory, workspaceID: "another" }
+        for (
+          const refused of [
+            yield* Effect.flip(directory.create(elsewhere)),
+            yield* Effect.flip(directory.remove({ sessionID: theirs.id })),
+            yield* Effect.flip(directory.rename({ sessionID: theirs.id, title: "mine" }))
+          ]
+        ) {
+          expect(refused).toMatchObject({ code: "unauthorized" })
+        }
+        yield* directory.refresh()
+        expect(JSON.stringify(directory.state.value)).not.toContain(theirs.id)
+        expect(yield* store.get(theirs.id)).toMatchObject({ title: "theirs" })
       }).pipe(Effect.scoped))
 
     it.live("is one trace from the person to the record", () =>
