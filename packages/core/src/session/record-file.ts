@@ -44,7 +44,8 @@ export class RecordFiles {
     const folder = this.#folder(record.id)
     if (folder === null) return
     privateFolder(folder)
-    this.#write(folder, record, true)
+    // Not waiting for the disk: what a loss of power takes is the record of a session that holds nothing yet.
+    this.#write(folder, record, false)
   }
 
   /** Never makes a folder: one that is gone belonged to a session that is being removed. */

@@ -9,7 +9,18 @@ export const timeOf = (millis: number): string => {
   return Number.isNaN(time.getTime()) ? new Date(0).toISOString() : time.toISOString()
 }
 
-export const toSession = (record: SessionRecord): Api.Session => ({
+/** Records are immutable and the catalogue keeps those that it has read, so most of a list was shaped before. */
+const shaped = new WeakMap<SessionRecord, Api.Session>()
+
+export const toSession = (record: SessionRecord): Api.Session => {
+  const known = shaped.get(record)
+  if (known !== undefined) return known
+  const session = shape(record)
+  shaped.set(record, session)
+  return session
+}
+
+const shape = (record: SessionRecord): Api.Session => ({
   id: record.id,
   title: record.title,
   location: record.location,
