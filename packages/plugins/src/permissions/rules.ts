@@ -140,6 +140,7 @@ export const deniedAccesses = (
     )
   )
   if (denied.has("write")) denied.add("edit")
+  if (denied.has("web")) denied.add("web_fetch")
   // A tool whose calls are one or the other.
   if (denied.has("edit")) denied.add("apply_patch")
   return [...denied]

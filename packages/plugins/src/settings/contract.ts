@@ -128,6 +128,21 @@ export const CompactionSetting: SettingsKey<CompactionSettings> = SettingsKey.ma
   description: "When a long conversation is summarized, and how much of it stays word for word."
 })
 
+// ----------------------------------------------------------------------------------------------------------------- web
+
+export const WebSettings = Schema.Struct({
+  /** Hosts (with a port: only that one) that may be fetched from although they are this machine or in a private network. */
+  privateHosts: Schema.optionalKey(Schema.Array(Schema.NonEmptyString))
+})
+export type WebSettings = typeof WebSettings.Type
+
+export const WebSetting: SettingsKey<WebSettings> = SettingsKey.make("web", {
+  schema: WebSettings,
+  default: {},
+  untrusted: "drop",
+  description: "What may be fetched from the web beyond the public internet."
+})
+
 // -------------------------------------------------------------------------------------------------------------- limits
 
 export const LimitSettings = Schema.Struct({

@@ -16,7 +16,8 @@ import {
   PluginsSetting,
   SessionsSetting,
   TelemetrySetting,
-  ThemeSetting
+  ThemeSetting,
+  WebSetting
 } from "./contract.ts"
 
 export { McpSetting } from "../mcp/contract.ts"
@@ -33,6 +34,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   PluginsSetting,
   CompactionSetting,
   LimitsSetting,
+  WebSetting,
   SessionsSetting,
   SnapshotsSetting,
   TelemetrySetting,

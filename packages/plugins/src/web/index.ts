@@ -1,0 +1,3 @@
+/** The web: fetching pages. */
+export * from "./contract.ts"
+export { session as webSession } from "./session.ts"
