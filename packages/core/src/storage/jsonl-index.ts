@@ -11,6 +11,14 @@ import type { Place } from "./jsonl-format.ts"
 import type { JsonlTail } from "./jsonl-tail.ts"
 import type { EntryScan } from "./storage.ts"
 
+/** The columns of a place, in the order of every table. */
+const placed = ({ length, offset, segment, sum }: Place): readonly [number, number, number, number] => [
+  segment,
+  offset,
+  length,
+  sum
+]
+
 /** "BzlI" */
 const format: Format = {
   applicationID: 0x427a6c49,
@@ -335,10 +343,7 @@ export class JsonlIndex {
           id,
           sequence,
           base ? 1 : 0,
-          place.segment,
-          place.offset,
-          place.length,
-          place.sum
+          ...placed(place)
         )
       }
       database.run(
@@ -357,19 +362,15 @@ export class JsonlIndex {
   flush(tail: JsonlTail, checkpoint: Checkpoint, segments: ReadonlyArray<SegmentRow>): void {
     const database = this.#database
     database.transaction(() => {
-      for (const [id, { length, offset, segment, sum }] of tail.conversations) {
+      for (const [id, place] of tail.conversations) {
         database.run(
           `INSERT INTO conversations VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
            SET segment = excluded.segment, offset = excluded.offset, length = excluded.length, sum = excluded.sum`,
           id,
-          segment,
-          offset,
-          length,
-          sum
+          ...placed(place)
         )
       }
       for (const row of tail.entries.values()) {
-        const { length, offset, segment, sum } = row.place
         database.run(
           "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
           row.ordinal,
@@ -378,37 +379,26 @@ export class JsonlIndex {
           row.conversation,
           key(row.kind),
           row.head ? 1 : 0,
-          segment,
-          offset,
-          length,
-          sum
+          ...placed(row.place)
         )
       }
       for (const row of tail.tasks.values()) {
-        const { length, offset, segment, sum } = row.place
         database.run(
           "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)",
           row.id,
           row.ordinal,
           row.live ? 1 : 0,
-          segment,
-          offset,
-          length,
-          sum
+          ...placed(row.place)
         )
       }
       for (const row of tail.inputs.values()) {
-        const { length, offset, segment, sum } = row.place
         database.run(
           "INSERT OR REPLACE INTO inputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
           row.id,
           row.ordinal,
           row.live ? 1 : 0,
           row.request === null ? null : key(row.request),
-          segment,
-          offset,
-          length,
-          sum
+          ...placed(row.place)
         )
       }
       this.#flushDocuments(tail)
@@ -416,10 +406,7 @@ export class JsonlIndex {
         database.run(
           "INSERT OR REPLACE INTO commits VALUES (?, ?, ?, ?, ?)",
           sequence,
-          place.segment,
-          place.offset,
-          place.length,
-          place.sum
+          ...placed(place)
         )
       }
       for (const gap of tail.gaps) {

@@ -6,7 +6,6 @@
  * It never splits an exchange, is void if another head landed meanwhile, and there is at most one live per conversation.
  * What it summarizes is sent as plain text, so it needs no tools and no pairing.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -25,6 +24,7 @@ import {
 import { type Message, ModelError, type ModelRequest } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import { Answer } from "./answer.ts"
+import { checkpointNumber, type FailedAttempt, nextAttempt, stoppedWhile } from "./attempts.ts"
 import { type Cut, findCut } from "./cut.ts"
 import { messagesTokens } from "./estimate.ts"
 import { runHandler } from "./hooks.ts"
@@ -127,14 +127,14 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
     task: TaskRecord,
     runtime: TaskRuntime,
     attempt: number,
-    error: ModelError
+    error: FailedAttempt
   ): Effect.Effect<PhaseResult, HarnessError> =>
     Effect.gen(function*() {
       const state = runtime.conversation
-      if (!error.retryable || attempt >= retry.attempts) return failed(state, error.message)
-      const wait = Math.max(0, Math.min(retry.longestWait, error.retryAfterMs ?? retry.firstWait * 2 ** (attempt - 1)))
-      const retryAt = (yield* Clock.currentTimeMillis) + wait
-      yield* runtime.checkpoint({ phase: "retrying", attempt: attempt + 1, until: retryAt }, (tx) => {
+      const next = yield* nextAttempt(retry, attempt, error)
+      if (next === null) return failed(state, error.message)
+      const { until: retryAt, wait } = next
+      yield* runtime.checkpoint({ phase: "retrying", attempt: next.attempt, until: retryAt }, (tx) => {
         tx.sticky(state).compaction = {
           task: task.id,
           reason: decodeInput(task.input).reason,
@@ -144,13 +144,13 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
         tx.emit(state, {
           type: "compaction.retrying",
           task: task.id,
-          attempt: attempt + 1,
+          attempt: next.attempt,
           retryAt,
           error: { kind: error.kind, message: error.message }
         })
       })
       yield* sleepUntil(retryAt, wait)
-      return yield* run(task, runtime, attempt + 1)
+      return yield* run(task, runtime, next.attempt)
     })
 
   const beforeCollapse = Effect.fnUntraced(function*(task: TaskRecord, state: ConversationState, cut: Cut) {
@@ -168,12 +168,12 @@ export const collapseKind = (session: Session, options: TurnOptions): RunnableKi
   })
 
   const resumed = (task: TaskRecord, runtime: TaskRuntime): Effect.Effect<PhaseResult, HarnessError> =>
-    failedAttempt(task, runtime, checkpointAttempt(task), interrupted)
+    failedAttempt(task, runtime, checkpointNumber(task, "attempt", 1), stoppedWhile("summarizing"))
 
   const retried: Phase = (task, runtime) =>
     Effect.andThen(
-      sleepUntil(checkpointUntil(task), retry.longestWait),
-      Effect.suspend(() => run(task, runtime, checkpointAttempt(task)))
+      sleepUntil(checkpointNumber(task, "until", 0), retry.longestWait),
+      Effect.suspend(() => run(task, runtime, checkpointNumber(task, "attempt", 1)))
     )
 
   return {
@@ -201,13 +201,6 @@ const broken = new ModelError({
   retryable: true,
   retryAfterMs: null
 })
-const interrupted = new ModelError({
-  kind: "transport",
-  message: "Bezel was stopped while the model was summarizing.",
-  retryable: true,
-  retryAfterMs: 0
-})
-
 /** What must be said is cut smaller when nothing else helps: a manual or overflow collapse would rather keep less than fail. */
 const chooseCut = (
   transcript: Parameters<typeof findCut>[0],
@@ -267,16 +260,6 @@ const landed = (
 
 const clear = (tx: Transaction, state: ConversationState): void => {
   tx.sticky(state).compaction = null
-}
-
-const checkpointAttempt = (task: TaskRecord): number => checkpointField(task, "attempt", 1)
-const checkpointUntil = (task: TaskRecord): number => checkpointField(task, "until", 0)
-
-const checkpointField = (task: TaskRecord, name: string, otherwise: number): number => {
-  const value: unknown = task.checkpoint !== null && typeof task.checkpoint === "object"
-    ? Reflect.get(task.checkpoint, name)
-    : null
-  return typeof value === "number" ? value : otherwise
 }
 
 const summaryPreface = "The earlier part of this conversation was summarized to make room. What happened so far:"

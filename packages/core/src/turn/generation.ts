@@ -27,6 +27,7 @@ import type { JsonValue } from "../json/index.ts"
 import { type DeferredPart, ModelError, type ModelInfo, type ModelRef, type ModelRequest } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { Answer } from "./answer.ts"
+import { checkpointNumber, type FailedAttempt, nextAttempt, stoppedWhile } from "./attempts.ts"
 import { closeAnswer } from "./close.ts"
 import { type CollapseReason, createCollapse } from "./collapse.ts"
 import { requestTokens } from "./estimate.ts"
@@ -207,17 +208,14 @@ export const generationKind = (
     task: TaskRecord,
     runtime: TaskRuntime,
     number: number,
-    error: ModelError | FailedAttempt
+    error: FailedAttempt
   ): Effect.Effect<PhaseResult, HarnessError> =>
     Effect.gen(function*() {
       const state = runtime.conversation
-      if (!error.retryable || number >= retry.attempts) {
-        return failedTurn(state, error)
-      }
-      const now = yield* Clock.currentTimeMillis
-      const wait = Math.min(retry.longestWait, error.retryAfterMs ?? retry.firstWait * 2 ** (number - 1))
-      const until = now + Math.max(0, wait)
-      yield* runtime.checkpoint({ phase: "retrying", attempt: number + 1, until, token: deferredToken(task) }, (tx) => {
+      const next = yield* nextAttempt(retry, number, error)
+      if (next === null) return failedTurn(state, error)
+      const { attempt, until, wait } = next
+      yield* runtime.checkpoint({ phase: "retrying", attempt, until, token: deferredToken(task) }, (tx) => {
         keepPartial(tx, state, "failed")
         tx.appendEntry(state, {
           kind: entryKinds.usage,
@@ -234,12 +232,12 @@ export const generationKind = (
         tx.emit(state, {
           type: "generation.retrying",
           task: task.id,
-          attempt: number + 1,
+          attempt,
           retryAt: until,
           error: { kind: error.kind, message: error.message }
         })
       })
-      return yield* waitAndRetry(task, runtime, number + 1, until, wait)
+      return yield* waitAndRetry(task, runtime, attempt, until, wait)
     })
 
   /** The provider works on; its answer is asked for again, also by a later process. */
@@ -298,12 +296,7 @@ export const generationKind = (
     enter: byPhase((task, runtime) => Effect.andThen(showPreparing(runtime), attempt(task, runtime, 1)), {
       prepared: (task, runtime) => attempt(task, runtime, checkpointNumber(task, "attempt", 1)),
       requesting: (task, runtime) =>
-        failedAttempt(task, runtime, checkpointNumber(task, "attempt", 1), {
-          kind: "transport",
-          message: "Bezel was stopped while the model was answering.",
-          retryable: true,
-          retryAfterMs: 0
-        }),
+        failedAttempt(task, runtime, checkpointNumber(task, "attempt", 1), stoppedWhile("answering")),
       deferred: askDeferred,
       retrying: (task, runtime) =>
         waitAndRetry(
@@ -330,13 +323,6 @@ const showPreparing = (runtime: TaskRuntime): Effect.Effect<void, HarnessError> 
 
 /** Compactions without an answer between them; after that the overflow is the turn's failure. */
 const overflowLimit = 2
-
-interface FailedAttempt {
-  readonly kind: string
-  readonly message: string
-  readonly retryable: boolean
-  readonly retryAfterMs: number | null
-}
 
 const failedTurn = (
   state: ConversationState,
@@ -405,13 +391,6 @@ const cannotResume = new ModelError({
   retryable: false,
   retryAfterMs: null
 })
-
-const checkpointNumber = (task: TaskRecord, name: string, otherwise: number): number => {
-  const checkpoint = task.checkpoint
-  if (checkpoint === null || typeof checkpoint !== "object") return otherwise
-  const value: unknown = Reflect.get(checkpoint, name)
-  return typeof value === "number" ? value : otherwise
-}
 
 /** US dollars, or 0 where the prices are not known. */
 const costOf = (info: ModelInfo, answer: Answer): number => {
