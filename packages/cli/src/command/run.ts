@@ -84,7 +84,8 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
         starting = false
         yield* checkRules(place.permissions, options, output)
         for (const notice of settingsNotices(place.settings)) output.notice(notice)
-        for (const warning of yield* serverWarnings(place.mcp)) output.warning(warning)
+        const stopped = Effect.as(Deferred.await(stop), [])
+        for (const warning of yield* Effect.raceFirst(serverWarnings(place.mcp), stopped)) output.warning(warning)
         if (!options.trust) {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         }

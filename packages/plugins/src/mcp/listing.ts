@@ -15,6 +15,7 @@ import { bounded, isShallow, oneLine } from "./text.ts"
 export interface RemoteTool {
   readonly name: string
   readonly description: string
+  /** Of its arguments, as the server gives it. */
   readonly inputSchema: JsonObject
 }
 
@@ -70,12 +71,6 @@ const ToolItem = Schema.Struct({
   inputSchema: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json))
 })
 
-/** What providers take: an object, without what is for other readers. */
-const argumentsOf = (schema: JsonObject): JsonObject => {
-  const { $schema: _, ...rest } = schema
-  return { properties: {}, ...rest, type: "object" }
-}
-
 /** The server's tools in the order of their names, which does not depend on how the server lists them. */
 export const listTools = (connection: Connection): Effect.Effect<Listing<RemoteTool>, McpFailure> =>
   connection.has.tools
@@ -100,7 +95,7 @@ export const listTools = (connection: Connection): Effect.Effect<Listing<RemoteT
           tools.set(name, {
             name,
             description: bounded(description ?? title ?? name, maxDescription),
-            inputSchema: argumentsOf(inputSchema ?? {})
+            inputSchema: inputSchema ?? {}
           })
         }
       }

@@ -10,6 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { toolArguments } from "./arguments.ts"
 import { callResult, convert, keepIn } from "./content.ts"
 import type { McpFailure } from "./failure.ts"
 import type { RemoteTool } from "./listing.ts"
@@ -31,17 +32,18 @@ const timeoutOf = ({ setting }: Server): Duration.Duration => Duration.seconds(s
 const detailsOf = (server: Server, name: string): JsonObject => ({ server: server.name, tool: name })
 
 /** The tool that models are offered for a server's tool. */
-export const serverTool = (server: Server, remote: RemoteTool): Tool =>
-  tool({
+export const serverTool = (server: Server, remote: RemoteTool): Tool => {
+  const { inputSchema, toServer } = toolArguments(remote.inputSchema)
+  return tool({
     description: remote.description,
     input: Arguments,
-    inputSchema: remote.inputSchema,
+    inputSchema,
     bounds: { keep: "both" },
     execute: Effect.fn("mcp.call")(function*(input, call) {
       const onProgress = (progress: { readonly [name: string]: JsonValue }) => call.progress(progress)
       const raw = yield* Effect.mapError(
         server.use((connection) =>
-          connection.request("tools/call", { name: remote.name, arguments: input }, {
+          connection.request("tools/call", { name: remote.name, arguments: toServer(input) }, {
             timeout: timeoutOf(server),
             onProgress: (progress) => onProgress({ ...progress })
           })
@@ -57,6 +59,7 @@ export const serverTool = (server: Server, remote: RemoteTool): Tool =>
       return result
     })
   })
+}
 
 export interface Offered {
   readonly name: string
