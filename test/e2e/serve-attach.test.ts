@@ -131,6 +131,28 @@ describe("bezel attach", { timeout: 120_000 }, () => {
     await terminal.ended
   })
 
+  it("sees a turn through, although the server is killed in the middle of it and another one takes its place", async () => {
+    const home = makeHome()
+    const model = await modelFor(home)
+    model.reply(hanging)
+    model.always({ text: ["an answer after all"] })
+    const server = await startServer(home)
+    const terminal = runInTerminal(home, "bezel attach")
+    await terminal.shows(/test\/m/)
+    terminal.type("go on\r")
+    await eventually(() => model.requests.length === 1)
+    const [host = 0] = hostsOf(home)
+    server.process.kill("SIGKILL")
+    await terminal.shows(/disconnected, shown as last known/)
+    const next = home.start(["serve", "--port", new URL(server.url).port, "--json"])
+    await next.seen(/"resumed":1/)
+    await terminal.shows(/an answer after all/)
+    expect(isAlive(host)).toBe(false)
+    expect(model.requests).toHaveLength(2)
+    terminal.type("\u0004")
+    await terminal.ended
+  })
+
   it("says what is wrong: no server, a wrong token, nobody there, no address", async () => {
     const home = makeHome()
     const fails = async (line: string, expected: RegExp, code = 2) => {

@@ -11,6 +11,9 @@ export interface RemoteServer {
   readonly token: Redacted.Redacted
 }
 
+/** The first use of a folder starts its host, so this is longer than that takes. */
+const patience = "15 seconds"
+
 const shown = ({ id, location }: ShownSession): ShownSession => ({ id, location })
 
 /** `directory`: where new sessions belong; `null`: where the server says. */
@@ -19,11 +22,18 @@ export const remoteTerminalHost = (server: RemoteServer, directory: string | nul
   const token = Redacted.value(server.token)
   const { location, session } = makeEffectClient({ url: base, token })
   const place = directory === null ? {} : { location: directory }
-  const failed = Effect.mapError((error: BezelError) =>
-    error.code === "unauthorized"
-      ? new Error(`The server on ${base} does not know this token; --token or BEZEL_TOKEN give another one.`)
-      : error
-  )
+  const failed = <A>(call: Effect.Effect<A, BezelError>): Effect.Effect<A, Error> =>
+    call.pipe(
+      Effect.mapError((error) =>
+        error.code === "unauthorized"
+          ? new Error(`The server on ${base} does not know this token; --token or BEZEL_TOKEN give another one.`)
+          : error
+      ),
+      Effect.timeoutOrElse({
+        duration: patience,
+        orElse: () => Effect.fail(new Error(`The server on ${base} does not answer.`))
+      })
+    )
   const host: TerminalHost = {
     find: (id) => failed(Effect.map(session.get(id), shown)),
     latest: session.list({ ...place, parent: "none", archived: false, limit: 1 }).pipe(
