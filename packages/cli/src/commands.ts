@@ -80,10 +80,13 @@ export const commands: ReadonlyArray<Command> = [
   }),
   command({
     name: "session export",
-    summary: "prints a whole session as JSON",
+    summary: "prints a whole session: as JSON that can be imported, or as markdown or a web page to read",
     arguments: ["ID"],
-    options: {},
-    examples: ["bezel session export 01J9ZQ4T > session.json"],
+    options: { format: choice(["json", "markdown", "html"], "json", "what it is printed as") },
+    examples: [
+      "bezel session export 01J9ZQ4T > session.json",
+      "bezel session export 01J9ZQ4T --format html > session.html"
+    ],
     load: async () => (await import("./agent.ts")).sessionExport
   }),
   command({

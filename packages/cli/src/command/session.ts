@@ -1,6 +1,12 @@
 /** `bezel session …`: what can be done with sessions that nobody has to open for it. */
 import { resolveLocation } from "@bezel/core/location"
-import { exportSession, type SessionMessage, type SessionRecord, SessionStore } from "@bezel/core/session"
+import {
+  exportSession,
+  type SessionExport,
+  type SessionMessage,
+  type SessionRecord,
+  SessionStore
+} from "@bezel/core/session"
 import * as Effect from "effect/Effect"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
@@ -103,11 +109,25 @@ function transcriptText(message: SessionMessage): string {
   return lines.length === 0 ? "" : `${lines.join("\n")}\n\n`
 }
 
-/** The whole session as one document, which `session import` takes back. */
-export const sessionExport: Execute<{}> = (_, [id = ""], environment) =>
+type ExportFormat = "json" | "markdown" | "html"
+
+const written = async (format: ExportFormat, session: SessionExport): Promise<string> => {
+  switch (format) {
+    case "json":
+      return `${JSON.stringify(session, null, 2)}\n`
+    case "markdown":
+      return (await import("../export/markdown.ts")).toMarkdown(session)
+    case "html":
+      return (await import("../export/html.ts")).toHtml(session)
+  }
+}
+
+/** The whole session as one document; what is JSON, `session import` takes back. */
+export const sessionExport: Execute<{ readonly format: Option<ExportFormat> }> = (options, [id = ""], environment) =>
   runProcess(
     Effect.gen(function*() {
-      process.stdout.write(`${JSON.stringify(yield* exportSession(id), null, 2)}\n`)
+      const session = yield* exportSession(id)
+      process.stdout.write(yield* Effect.promise(() => written(options.format, session)))
       return exitCode.answered
     }).pipe(Effect.scoped, Effect.provide(globalLayer({ environment, trust: false })))
   )
