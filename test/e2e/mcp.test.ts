@@ -174,6 +174,21 @@ describe("a server that is not there", () => {
 })
 
 describe("a run that is interrupted", () => {
+  it("while it waits for a server to answer ends at once", async () => {
+    const home = makeHome()
+    const marks = join(home.folder, "marks")
+    home.write("marks/.keep", "")
+    home.settings({ mcp: { own: { command: [process.execPath, scripted, "silent", marks] } } })
+    const running = home.start(["run", "list"])
+    await until(() => existsSync(join(marks, "ready")))
+    const pid = Number(readFileSync(join(marks, "started"), "utf8"))
+    const began = performance.now()
+    running.process.kill("SIGINT")
+    expect((await running.ended).code).toBe(130)
+    expect(performance.now() - began).toBeLessThan(8_000)
+    await until(() => !isAlive(pid))
+  }, 60_000)
+
   it("cancels the call at the server, and takes the server and its children with it", async () => {
     const home = makeHome()
     const marks = join(home.folder, "marks")
@@ -195,6 +210,33 @@ describe("a run that is interrupted", () => {
     running.process.kill("SIGINT")
     expect((await running.ended).code).toBe(130)
     expect(seen()).toContain("cancelled wait")
+    await until(() => !pids.some(isAlive))
+  }, 60_000)
+})
+
+describe("a run that is killed", () => {
+  it("leaves a server and its children that the next one ends", async () => {
+    const home = makeHome()
+    const marks = join(home.folder, "marks")
+    home.write("marks/.keep", "")
+    const server = await serve(
+      { calls: [{ name: "own_child", args: {} }] },
+      { calls: [{ name: "own_wait", args: {} }] },
+      { text: "later" }
+    )
+    home.useServer(server, { mcp: { own: { command: [process.execPath, scripted, "stays", marks] } } })
+    const running = home.start(["run", "--yes", "go"])
+    const seen = () => existsSync(join(marks, "marks")) ? readFileSync(join(marks, "marks"), "utf8") : ""
+    await until(() => seen().includes("waiting"))
+    const pids = [
+      Number(readFileSync(join(marks, "started"), "utf8")),
+      Number(/"content":"(\d+)"/.exec(lastOf(server.requests[1]?.body))?.[1])
+    ]
+    running.process.kill("SIGKILL")
+    await running.ended
+    expect(pids.map(isAlive)).toEqual([true, true])
+    home.useServer(server, {})
+    await home.run(["run", "go on"])
     await until(() => !pids.some(isAlive))
   }, 60_000)
 })
