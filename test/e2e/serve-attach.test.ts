@@ -92,6 +92,49 @@ describe("bezel attach", { timeout: 120_000 }, () => {
     await two.ended
   })
 
+  it("keeps what is asked open for the next who comes, and work going while nobody looks", async () => {
+    const home = makeHome()
+    const model = await modelFor(home)
+    const server = await startServer(home)
+    const first = runInTerminal(home, "bezel attach")
+    await first.shows(/test\/m/)
+    model.reply({ calls: [{ name: "bash", args: { command: "touch made" } }] })
+    first.type("make it\r")
+    await first.shows(/Allow bash\?/)
+    first.kill("SIGKILL")
+    await first.ended
+    model.reply({ text: ["it is made"] })
+    const second = runInTerminal(home, "bezel attach --continue")
+    await second.shows(/Allow bash\?[\s\S]*touch made/)
+    await listens(second)
+    second.type("\r")
+    await second.shows(/it is made/)
+    model.reply({ text: ["slow but sure"], delayMillis: 1_500 })
+    second.type("take your time\r")
+    await eventually(() => model.requests.length === 3)
+    second.type("\u0004")
+    await second.ended
+    const { id = "" } = (await server.call("GET", "/session")).body.items[0] ?? {}
+    expect((await server.call("POST", `/session/${id}/wait?timeout=30`)).body).toMatchObject({ text: "slow but sure" })
+  })
+
+  it("takes the options that bezel takes", async () => {
+    const home = makeHome()
+    const server = await startServer(home)
+    const terminal = runInTerminal(home, "bezel attach --agent plan --model bezel/offline")
+    await terminal.shows(/plan · bezel\/offline/)
+    terminal.type("\u0004")
+    await terminal.ended
+    const wrong = runInTerminal(home, "bezel attach --agent nobody")
+    expect((await wrong.ended).code).toBe(2)
+    expect(wrong.text().replaceAll("\n", " ")).toMatch(/there is no agent "nobody" here; there are build/)
+    const elsewhere = runInTerminal(home, "bezel attach --dir /")
+    await elsewhere.shows(/^\/ +bezel\/offline$/m)
+    elsewhere.type("\u0004")
+    await elsewhere.ended
+    await eventually(async () => (await server.call("GET", "/session")).body.items.length === 0)
+  })
+
   it("shows what was last known while the server is away, and the present when it is back", async () => {
     const home = makeHome()
     home.write("work/note.txt", "Bezels hold stones.\n")
