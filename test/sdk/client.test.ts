@@ -104,8 +104,10 @@ describe("the client in promises", () => {
         const events = client.session.events(id)[Symbol.asyncIterator]()
         await events.next()
         const { inputID } = await client.session.prompt(id, "Go")
-        for (;;) if ((await events.next()).value.type === "interaction.opened") break
+        let opened: { readonly type: string; readonly id?: unknown } = { type: "" }
+        while (opened.type !== "interaction.opened") opened = (await events.next()).value
         const [asked] = await client.session.interactions(id)
+        expect(opened.id).toBe(asked?.id)
         expect(asked).toMatchObject({ interaction: "test.ask", sessionID: id, request: { text: "Really?" } })
         const interactionID = asked?.id ?? ""
         await expect(client.session.answer(id, interactionID, { response: { yes: "maybe" } })).rejects.toMatchObject({

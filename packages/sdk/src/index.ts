@@ -7,5 +7,5 @@
 export type { Page, Session, SessionEvent, SessionMessage, WaitResult } from "./api/index.ts"
 export * from "./client/effect-client.ts"
 export { BezelError } from "./client/error.ts"
-export type { EventOptions, Identified } from "./client/event-stream.ts"
+export type { EventOptions, Placed } from "./client/event-stream.ts"
 export { type BezelClient, createClient, type Promised, promised } from "./client/promise-client.ts"

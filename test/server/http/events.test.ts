@@ -1,6 +1,6 @@
 /** Event streams: what a follower gets, also one that comes back, one that reads slowly, and one that never reads. */
 import { call as callTool, say, type ScriptedTurn, wait } from "@bezel/core/testing"
-import { createClient, type Identified, makeEffectClient, type SessionEvent } from "@bezel/sdk"
+import { createClient, makeEffectClient, type Placed, type SessionEvent } from "@bezel/sdk"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { connect, createServer } from "node:net"
@@ -184,7 +184,7 @@ describe("events of a session", () => {
         const follow = async (
           begin: () => void
         ): Promise<{ readonly durable: ReadonlyArray<unknown>; readonly texts: unknown }> => {
-          const seen: Array<Identified<SessionEvent>> = []
+          const seen: Array<Placed<SessionEvent>> = []
           const texts: Record<string, string> = {}
           let ended = 0
           for await (const event of client.session.events(id)) {
@@ -361,7 +361,7 @@ describe("events of the server", () => {
         expect(await next("session.deleted")).toMatchObject({ sessionID: before.id })
         await events.return?.()
         const isDeleted = (frames: ReadonlyArray<Frame>) => frames.some(({ event }) => event === "session.deleted")
-        const rest = await read(server.url, "/event", isDeleted, { "last-event-id": created.id ?? "" })
+        const rest = await read(server.url, "/event", isDeleted, { "last-event-id": created.cursor ?? "" })
         expect(rest.map(({ event }) => event)).toEqual(["ready", "session.changed", "session.deleted"])
         const [, gap] = await read(server.url, "/event", (seen) => seen.length > 1, { "last-event-id": "another.3" })
         expect(gap?.event).toBe("gap")

@@ -23,7 +23,7 @@ import type {
   WaitResult
 } from "../api/session-schemas.ts"
 import { type BezelError, toBezelError } from "./error.ts"
-import { type EventOptions, eventStream, type Identified } from "./event-stream.ts"
+import { type EventOptions, eventStream, type Placed } from "./event-stream.ts"
 
 export interface ClientOptions {
   /** Where the server is: `http://127.0.0.1:4747`. */
@@ -199,7 +199,7 @@ export const makeEffectClient = (options: ClientOptions) => {
     history: (id: string, query: { readonly after?: number; readonly limit?: number } = {}) =>
       run(api.session.history({ ...path(id), query })),
     /** Events as they happen, without a gap across lost connections, or with a `gap` that says so. */
-    events: (id: string, options?: EventOptions): Stream.Stream<Identified<SessionEvent>, BezelError> =>
+    events: (id: string, options?: EventOptions): Stream.Stream<Placed<SessionEvent>, BezelError> =>
       eventStream<SessionEvent>(http, `/session/${encodeURIComponent(id)}/event`, options),
 
     /** What the session asks a person and nobody has answered. */
@@ -235,7 +235,7 @@ export const makeEffectClient = (options: ClientOptions) => {
     /** Whether the server answers, and its version. */
     health: () => run(api.server.health()),
     /** What happens to all sessions, and to the hosts where they run. */
-    events: (options?: EventOptions): Stream.Stream<Identified<FleetEvent>, BezelError> =>
+    events: (options?: EventOptions): Stream.Stream<Placed<FleetEvent>, BezelError> =>
       eventStream<FleetEvent>(http, "/event", options),
     /** Measurements, in the text format of Prometheus. */
     metrics: () => run(api.server.metrics())

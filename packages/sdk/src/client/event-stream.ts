@@ -19,8 +19,8 @@ export interface EventOptions {
   readonly after?: string
 }
 
-/** An event with its id, which is absent for what is live. */
-export type Identified<A> = A & { readonly id?: string }
+/** An event and where to go on behind it: the `after` of a later stream. */
+export type Placed<A> = A & { readonly cursor: string | null }
 
 const firstDelayMillis = 200
 const longestDelayMillis = 5_000
@@ -44,7 +44,7 @@ const connect = <A extends { readonly type: string }>(
   client: HttpClient.HttpClient,
   path: string,
   place: Place
-): Stream.Stream<Identified<A>, BezelError> =>
+): Stream.Stream<Placed<A>, BezelError> =>
   Stream.unwrap(Effect.gen(function*() {
     const request = HttpClientRequest.get(path, {
       headers: {
@@ -57,7 +57,7 @@ const connect = <A extends { readonly type: string }>(
       const body = decodeError(yield* response.text)
       return yield* Exit.isSuccess(body) ? refusalOf(body.value) : toBezelError(null)
     }
-    let found: Array<Identified<A>> = []
+    let found: Array<Placed<A>> = []
     const parser = Sse.makeParser((event) => {
       if (event._tag !== "Event") return
       if (event.id !== undefined) place.id = event.id
@@ -67,7 +67,7 @@ const connect = <A extends { readonly type: string }>(
       const known = value as A
       if (known.type === "ready" && place.ready) return
       if (known.type === "ready") place.ready = true
-      found.push(event.id === undefined ? known : { ...known, id: event.id })
+      found.push({ ...known, cursor: place.id })
     }, { maxEventSize: 64 * 1_048_576 })
     return response.stream.pipe(
       Stream.timeoutOrElse({ duration: silence, orElse: () => Stream.empty }),
@@ -98,7 +98,7 @@ export const eventStream = <A extends { readonly type: string }>(
   client: HttpClient.HttpClient,
   path: string,
   { after }: EventOptions = {}
-): Stream.Stream<Identified<A>, BezelError> =>
+): Stream.Stream<Placed<A>, BezelError> =>
   Stream.suspend(() => {
     const place: Place = { id: after ?? null, delay: firstDelayMillis, ready: false }
     const once = Stream.suspend(() => connect<A>(client, path, place)).pipe(
