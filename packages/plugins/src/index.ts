@@ -44,6 +44,7 @@ type Feature =
   | "notices"
   | "hooks"
   | "history"
+  | "titles"
   | "context"
   | "mcp"
   | "limits"
@@ -77,6 +78,7 @@ const order: ReadonlyArray<Feature> = [
   "hooks",
   "notices",
   "history",
+  "titles",
   "compaction",
   "sessionDirectory",
   "reload",

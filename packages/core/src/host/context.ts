@@ -16,7 +16,7 @@ import type * as Stream from "effect/Stream"
 import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind } from "../harness/index.ts"
 import type { PluginStatus, ReloadFailed } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
-import type { Availability, Provider, ProviderDraft } from "../model/index.ts"
+import type { Availability, ModelSource, Provider, ProviderDraft } from "../model/index.ts"
 import type { Mismatch } from "../rpc/index.ts"
 import type {
   ClientIdentity,
@@ -162,6 +162,8 @@ export interface SessionContext extends PluginContext, ServiceProviding, Harness
     { readonly name: string; readonly plugin: string; readonly description: string; readonly namesAccess: boolean }
   >
   readonly provider: Contribution<ProviderDraft, ListedProvider>
+  /** For what a plugin asks a model itself; `null` is the default one. What it costs is in no session's totals. */
+  readonly models: Pick<ModelSource, "resolve">
   readonly interactions: {
     readonly request: <Q, R>(
       interaction: Interaction<Q, R>,

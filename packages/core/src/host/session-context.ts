@@ -174,6 +174,7 @@ export const makeSessionContext = (
           }))
       )
     ),
+    models: { resolve: parts.providers.resolve },
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
     turns: { configure: parts.runtime.configureTurns },
     reverting: (by) => facet.own(parts.runtime.reverting(by)),

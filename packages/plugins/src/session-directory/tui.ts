@@ -62,6 +62,22 @@ export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext)
       })
   })
 
+  yield* ctx.commands.register("session.rename", {
+    slash: "rename",
+    argument: "TITLE",
+    description: "Give this session another title",
+    run: (given) =>
+      Effect.gen(function*() {
+        const current = yield* ctx.session.current
+        if (current === null) return yield* ctx.ui.notify("No session is attached.", "warning")
+        const title = given === "" ? yield* ctx.ui.input({ title: "What is this session called?" }) : given
+        if (title === null || title.trim() === "") return
+        const picker = yield* opened
+        yield* picker.rename({ sessionID: current.sessionID, title: title.trim() })
+        yield* ctx.ui.notify(`This session is called ${title.trim()} now.`)
+      })
+  })
+
   yield* ctx.commands.register("session.new", {
     slash: "new",
     argument: "[TITLE]",

@@ -8,6 +8,7 @@ import { McpSetting } from "../mcp/contract.ts"
 import { NotifySetting } from "../notices/contract.ts"
 import { PermissionsKey } from "../permissions/contract.ts"
 import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
+import { TitleSetting } from "../titles/contract.ts"
 import {
   AgentsSetting,
   CompactionSetting,
@@ -37,6 +38,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   WebSetting,
   SessionsSetting,
   SnapshotsSetting,
+  TitleSetting,
   TelemetrySetting,
   ThemeSetting,
   KeybindingsSetting
