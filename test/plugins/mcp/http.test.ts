@@ -158,6 +158,32 @@ describe("a server at an address", () => {
       yield* TestClock.adjust("1 minute")
     }).pipe(Effect.scoped))
 
+  it.live("that goes away in the middle of a call fails it at once, as JSON and as events", () =>
+    Effect.gen(function*() {
+      const gone: { close: () => void } = { close: () => {} }
+      const one = yield* Effect.promise(() =>
+        startSite(({ body: { params } }, response) => {
+          if (params?.name !== "big" && params?.name !== "events") return false
+          if (params.name === "events") {
+            response.writeHead(200, { "content-type": "text/event-stream" })
+            response.write(": working\n\n")
+            gone.close()
+          }
+          return true
+        })
+      )
+      gone.close = () => void one.close()
+      const { host, results, sessionID } = yield* world(() => ({ web: { url: one.url } }), [[
+        call("web_big", {}),
+        call("web_events", {})
+      ], "ok"])
+      expect(yield* host.ask(sessionID, "go")).toBe("ok")
+      for (const result of results()) {
+        expect(result).toMatchObject({ isFailure: true, result: expect.stringMatching(/^The MCP server web: /) })
+        expect(result.result).not.toContain("did not answer within")
+      }
+    }).pipe(Effect.scoped))
+
   it.live.each([
     ["answer", "big", "over the limit of 32 MiB"],
     ["event", "events", "it did not answer within 1s"]

@@ -74,6 +74,8 @@ const maxFirstFailures = 3
 /** How long a call waits for a server that is on its way. */
 const patience: Duration.Input = "5 seconds"
 const maxInstructions = 2_048
+/** How long a call waits to be interrupted when the location closes. */
+const closingLimit: Duration.Input = "10 seconds"
 
 const sameItems = (left: unknown, right: unknown): boolean => JSON.stringify(left) === JSON.stringify(right)
 
@@ -175,6 +177,16 @@ export const makeServer = (
       }
     }))
 
+    // A host that closes ends its plugins first, then its sessions: a call must not take that for its result.
+    let closing = false
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        closing = true
+      })
+    )
+    const outlive = (failure: McpFailure) =>
+      closing ? Effect.andThen(Effect.sleep(closingLimit), Effect.fail(failure)) : Effect.fail(failure)
+
     const wish = Effect.sync(() => {
       Queue.offerUnsafe(wishes, undefined)
     })
@@ -199,7 +211,7 @@ export const makeServer = (
             yield* until((status) => status !== "starting")
           }
           const { connection, error, status } = known()
-          if (connection !== null) return yield* what(connection)
+          if (connection !== null) return yield* Effect.catch(what(connection), outlive)
           return yield* new McpFailure({
             message: status === "disabled"
               ? "it is disabled"
