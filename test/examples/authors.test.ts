@@ -2,14 +2,19 @@ import { makePresentation, Plugin } from "@bezel/core/host"
 import { call, scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { builtinTerminalPlugins } from "@bezel/plugins"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect, Fiber, Option, Queue, Stream } from "effect"
+import * as fs from "node:fs"
 import * as path from "node:path"
 import { countOf, deployment, deployWith } from "../../examples/authors/checks.ts"
+import count, { Count } from "../../examples/authors/count.ts"
 import guard from "../../examples/authors/guard.ts"
+import { posted, postedOverBadWire } from "../../examples/authors/hosts.ts"
 import notes, { Notes } from "../../examples/authors/notes.ts"
 import parrot from "../../examples/authors/parrot.ts"
 import reminder from "../../examples/authors/reminder.ts"
+import watch, { Watched, Watching } from "../../examples/authors/watch.ts"
 import { makeHome, root } from "../e2e/command.ts"
+import { eventually } from "../matrix/harness.ts"
 import { testTerminal } from "../tui/memory-terminal.ts"
 
 describe("the examples for authors", () => {
@@ -69,9 +74,67 @@ describe("the examples for authors", () => {
       expect(yield* host.ask(id, "hello, hello")).toBe("hello, hello")
     }).pipe(Effect.scoped))
 
+  it.live("board: what one folder posts is read in the other, and no folder of it crosses", () =>
+    Effect.gen(function*() {
+      const { directory, frames, seen } = yield* posted
+      expect(Option.getOrNull(seen)).toEqual(["tests are red"])
+      expect(frames).toContain("tests are red")
+      expect(frames).not.toContain(directory)
+      expect(Option.getOrNull(yield* postedOverBadWire)).toEqual(["tests are green"])
+    }).pipe(Effect.scoped))
+
+  it.live("watch: each watched file is an instance, whose changes are counted and told, until it is stopped", () =>
+    Effect.gen(function*() {
+      const model = scriptedModel([[call("watch_file", { file: "note.txt" })], "Watching."])
+      const host = yield* testSessionHost([watch], { model })
+      const note = path.join(host.location.directory, "note.txt")
+      fs.writeFileSync(note, "")
+      const { id } = yield* host.session.create()
+      const client = yield* host.connect(id)
+      const counts = yield* Queue.unbounded<number | string>()
+      yield* client.observe(Watched, (watched, file) =>
+        Effect.gen(function*() {
+          yield* Effect.addFinalizer(() => Queue.offer(counts, `${file} is let go`))
+          yield* Stream.runForEach(watched.changes.changes, (value) =>
+            Effect.andThen(Queue.offer(counts, value), value === 0 ? Effect.void : Effect.ignore(watched.stop())))
+        }))
+      const changes = yield* (yield* client.use(Watching)).changed.after(null).pipe(
+        Stream.take(1),
+        Stream.runCollect,
+        Effect.forkScoped
+      )
+      expect(yield* host.ask(id, "watch it")).toBe("Watching.")
+      expect(yield* Queue.take(counts)).toBe(0)
+      // A watch of the system begins a moment after it was asked for.
+      let writes = 0
+      yield* eventually(() => {
+        fs.writeFileSync(note, String(++writes))
+        return Queue.sizeUnsafe(counts) > 0
+      })
+      expect(yield* Queue.take(counts)).toBeGreaterThan(0)
+      expect(yield* Fiber.join(changes)).toMatchObject([{ type: "event", value: { file: "note.txt", kind: "Update" } }])
+      yield* Queue.take(counts).pipe(Effect.repeat({ until: (last) => last === "note.txt is let go" }))
+    }).pipe(Effect.scoped))
+
+  it.live("count: whoever starts a job gets it, and may wait for it or end it", () =>
+    Effect.gen(function*() {
+      const host = yield* testSessionHost([count])
+      const { directory } = host.location
+      fs.mkdirSync(path.join(directory, "texts"))
+      fs.writeFileSync(path.join(directory, "texts", "a.txt"), "one\ntwo\n")
+      fs.writeFileSync(path.join(directory, "texts", "b.txt"), "three\n")
+      const counting = yield* (yield* host.connect()).use(Count)
+      const job = yield* counting.start({ folder: "texts" })
+      expect(yield* job.wait()).toEqual({ files: 2, lines: 3 })
+      yield* job.release
+      expect(yield* Effect.flip(job.wait())).toMatchObject({ code: "stale_reference" })
+      const other = yield* counting.start({ folder: "texts" })
+      yield* other.cancel()
+    }).pipe(Effect.scoped))
+
   it("load as files that settings name", async () => {
     const home = makeHome()
-    const files = ["guard", "notes", "counter", "reminder", "parrot"]
+    const files = ["guard", "notes", "counter", "reminder", "parrot", "board", "watch", "count"]
     home.settings({ plugins: files.map((name) => path.join(root, `examples/authors/${name}.ts`)) })
     const ended = await home.run(["plugin", "doctor"], { env: { BEZEL_SOURCE: "1" } })
     expect(ended).toMatchObject({ code: 0, stderr: "" })
