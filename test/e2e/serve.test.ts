@@ -283,6 +283,34 @@ describe("bezel serve", { timeout: 90_000 }, () => {
   })
 })
 
+describe("bezel doctor", { timeout: 90_000 }, () => {
+  it("says whether a server runs and answers, and who can read its tokens", async () => {
+    const home = makeHome()
+    const found = async () => {
+      const { code, stdout } = await home.run(["doctor", "--json"])
+      const all = stdout.trim().split("\n").map((line) => JSON.parse(line))
+      return { code, messages: all.filter(({ part }) => part === "server").map(({ message }) => message) }
+    }
+    expect(await found()).toEqual({ code: 0, messages: ["none runs here"] })
+    const server = await startServer(home)
+    const { pid = 0 } = server.process
+    await home.run(["auth", "token", "create", "phone"])
+    expect(await found()).toEqual({
+      code: 0,
+      messages: [`runs on ${server.url} (process ${pid})`, "tokens given away: phone (bezel auth token list)"]
+    })
+    const file = join(home.folder, state, "token")
+    chmodSync(file, 0o644)
+    process.kill(pid, "SIGSTOP")
+    const { code, messages } = await found()
+    expect(code).toBe(1)
+    expect(messages.slice(0, 2)).toEqual([
+      `process ${pid} does not answer on ${server.url}; kill ${pid} ends it, and bezel serve starts anew`,
+      `${file} can be read by others; chmod 600 ${file} mends that`
+    ])
+  })
+})
+
 describe("bezel auth token", { timeout: 60_000 }, () => {
   it("makes tokens that do what their scope says, lists them without showing them, and takes them back at once", async () => {
     const home = makeHome()

@@ -18,6 +18,7 @@ import { settingsLayer } from "../host/global.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
 import { oneLine } from "../run/text.ts"
+import { checkServer } from "./doctor-server.ts"
 import { checkSessions } from "./session-repair.ts"
 
 interface DoctorOptions {
@@ -170,7 +171,8 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
     if (findings.every((item) => item.state !== "fault")) findings.push(...(yield* location))
     findings.push(
       ...(yield* Effect.provide(sessions, AppPaths.layer)),
-      ...(yield* Effect.provide(locks, AppPaths.layer))
+      ...(yield* Effect.provide(locks, AppPaths.layer)),
+      ...(yield* Effect.provide(look("server", checkServer(environment.version)), AppPaths.layer))
     )
     for (const item of findings) {
       const mark = item.state === "ok" ? "✓" : item.state === "warning" ? "!" : "✗"
