@@ -103,9 +103,9 @@ const build = (session: Session, state: ConversationState): Conversation => {
       return Effect.isEffect(built) ? built : Effect.succeed(built)
     })
 
-  const write: Conversation["write"] = Effect.fn("Conversation.write")((kind, entry) =>
+  // Without a span of its own, which would cost as much as the commit does here.
+  const write: Conversation["write"] = (kind, entry) =>
     line.commit((tx) => session.transaction(tx, state, { mayCreate: true }).write(kind, entry))
-  )
 
   const waitForTask = Effect.fn("Conversation.waitForTask")(
     function*(ref: TaskRef): Effect.fn.Return<TaskOutcome, HarnessError> {
