@@ -4,7 +4,9 @@
  * The right answer is held against the schema that the definition gives for it. A route that has no set of cases here fails the
  * first test.
  */
+import { Plugin } from "@bezel/core/host"
 import { call as callTool, say, wait } from "@bezel/core/testing"
+import { historySession } from "@bezel/plugins/history"
 import { BezelApi, RequiredScope } from "@bezel/sdk/api"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Exit, Schema } from "effect"
@@ -63,6 +65,8 @@ const bodies = (field: string): ReadonlyArray<Wrong> => [
 ]
 
 const missing = "/session/ses_missing"
+
+const history = Plugin.define({ id: "bezel.history", session: historySession })
 
 const cases: { readonly [route: string]: Case } = {
   "session.list": {
@@ -279,14 +283,28 @@ const cases: { readonly [route: string]: Case } = {
   },
   "session.revert": {
     path: ({ id }) => `/session/${id}/revert`,
-    body: ({ entry }) => ({ to: entry }),
-    status: 501,
-    wrong: () => [...bodies("to"), notFound(`${missing}/revert`, { to: "e1" })]
+    body: () => ({ to: "last", dryRun: true }),
+    status: 200,
+    check: ({ prompt, status }) => expect({ prompt, status }).toEqual({ prompt: "Hi", status: "planned" }),
+    wrong: () => [
+      ...bodies("to"),
+      notFound(`${missing}/revert`, { to: "e1" }),
+      { what: "to an entry that is not there", body: { to: "e999" }, status: 404, code: "not_found" }
+    ]
   },
   "session.clearRevert": {
-    path: ({ id }) => `/session/${id}/revert`,
-    status: 501,
-    wrong: () => [notFound(`${missing}/revert`)]
+    path: ({ server: { extra } }) => `/session/${extra.reverted}/revert`,
+    status: 200,
+    check: ({ status }) => expect(status).toBe("cleared"),
+    wrong: ({ id }) => [
+      notFound(`${missing}/revert`),
+      {
+        what: "with a way that there is not",
+        path: `/session/${id}/revert?conflicts=win`,
+        status: 400,
+        code: "invalid_request"
+      }
+    ]
   },
   "session.interactions": {
     path: ({ server: { extra } }) => `/session/${extra.asking}/interaction`,
@@ -405,7 +423,7 @@ const makeWorld = Effect.gen(function*() {
     "First.",
     [callTool("ask", { text: "Well?" })],
     ...Array.from({ length: 20 }, () => [wait(1), say("Later.")])
-  ])
+  ], { plugins: [history] })
   return yield* Effect.promise(async (): Promise<World> => {
     const { call } = server
     symlinkSync("/etc", join(server.directory, "out"))
@@ -427,6 +445,10 @@ const makeWorld = Effect.gen(function*() {
       }
       void look()
     })
+    const reverted = await create()
+    const { json: input } = await call("POST", `/session/${reverted}/prompt`, { body: { text: "Hi" } })
+    await call("POST", `/session/${reverted}/wait?input=${input.inputID}`)
+    await call("POST", `/session/${reverted}/revert`, { body: { to: "last" } })
     const { json: { items } } = await call("GET", `/session/${id}/message`)
     exports.set(id, (await call("GET", `/session/${id}/export`)).json)
     Object.assign(server.extra, {
@@ -435,7 +457,8 @@ const makeWorld = Effect.gen(function*() {
       question,
       removed: await create(),
       reset: await create(),
-      compacted: await create()
+      compacted: await create(),
+      reverted
     })
     return { server, id, entry: String(items.at(-1)?.id) }
   })

@@ -180,3 +180,36 @@ export const AnswerBody = Schema.Struct({
   response: Schema.optionalKey(Schema.Json),
   declined: Schema.optionalKey(Schema.Literal(true))
 }).annotate({ identifier: "Answer" })
+
+const revertOptions = {
+  /** Only says what would be done. */
+  dryRun: Schema.optionalKey(Schema.Boolean),
+  /** `refuse` (the default) does nothing at all while a file is in conflict; `keep` leaves such files as they are. */
+  conflicts: Schema.optionalKey(Schema.Literals(["refuse", "keep"]))
+}
+
+export const RevertBody = Schema.Struct({
+  /** An entry of the main conversation, whose whole turn and all after it is taken back; `last`: the newest turn. */
+  to: Schema.NonEmptyString,
+  ...revertOptions
+}).annotate({ identifier: "Revert" })
+
+export const revertQuery = revertOptions
+
+/** What a revert did, or would do, or why it did nothing. */
+export const RevertReport = Schema.Struct({
+  /** `conflict`: nothing was done, because of `conflicts`. */
+  status: Schema.Literals(["planned", "conflict", "staged", "cleared"]),
+  /** The prompt whose turn, with all after it, is taken back or brought back, and what it said. */
+  to: Schema.String,
+  prompt: Schema.String,
+  files: Schema.Array(Schema.Struct({
+    path: Schema.String,
+    action: Schema.Literals(["change", "create", "remove"]),
+    /** Unified, from what is there to what will be; `null` where there is no text to compare. */
+    diff: Schema.NullOr(Schema.String)
+  })),
+  conflicts: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String })),
+  notes: Schema.Array(Schema.String)
+}).annotate({ identifier: "RevertReport" })
+export interface RevertReport extends Schema.Schema.Type<typeof RevertReport> {}

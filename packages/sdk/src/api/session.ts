@@ -16,6 +16,9 @@ import {
   ModelRef,
   OpenInteraction,
   PromptBody,
+  RevertBody,
+  revertQuery,
+  RevertReport,
   Session,
   SessionMessage,
   View,
@@ -192,12 +195,19 @@ const work = [
     .annotateMerge(summary("A new session whose transcript is this one's up to and including entry `at`")),
   HttpApiEndpoint.post("revert", "/session/:id/revert", {
     params: id,
-    payload: Schema.Struct({ to: Schema.NonEmptyString }),
-    success: Schema.Json,
+    payload: RevertBody,
+    success: RevertReport,
     error
-  }).annotate(RequiredScope, "prompt").annotateMerge(summary("Takes back what was done since an entry (staged)")),
-  HttpApiEndpoint.delete("clearRevert", "/session/:id/revert", { params: id, success: Schema.Json, error })
-    .annotate(RequiredScope, "prompt").annotateMerge(summary("Brings back what a staged revert took back"))
+  })
+    .annotate(RequiredScope, "prompt").annotateMerge(
+      summary("Takes back a turn and all after it: the conversation, and the files that the session changed")
+    ),
+  HttpApiEndpoint.delete("clearRevert", "/session/:id/revert", {
+    params: id,
+    query: revertQuery,
+    success: RevertReport,
+    error
+  }).annotate(RequiredScope, "prompt").annotateMerge(summary("Brings back what a revert took back"))
 ] as const
 
 const people = [

@@ -65,6 +65,13 @@ export interface PageQuery {
 
 export type PromptInput = typeof PromptBody.Type
 
+export interface RevertOptions {
+  /** Only says what would be done. */
+  readonly dryRun?: boolean
+  /** `keep` leaves files as they are that are not as the session left them; default: nothing is done then. */
+  readonly conflicts?: "refuse" | "keep"
+}
+
 export interface WaitOptions {
   /** Waits for this input to end, and not for the session to be idle. */
   readonly input?: string
@@ -168,8 +175,12 @@ export const makeEffectClient = (options: ClientOptions) => {
       run(api.session.compact({ ...path(id), payload: instructions === undefined ? {} : { instructions } })),
     /** A new session whose transcript is this one's up to and including an entry. */
     fork: (id: string, at: string) => run(api.session.fork({ ...path(id), payload: { at } })),
-    revert: (id: string, to: string) => run(api.session.revert({ ...path(id), payload: { to } })),
-    clearRevert: (id: string) => run(api.session.clearRevert(path(id))),
+    /** Takes back a turn and all after it, in the conversation and in files; `last` is the newest one. */
+    revert: (id: string, to: string, options: RevertOptions = {}) =>
+      run(api.session.revert({ ...path(id), payload: { to, ...options } })),
+    /** Brings back what a revert took back, as long as the conversation has not gone on. */
+    clearRevert: (id: string, options: RevertOptions = {}) =>
+      run(api.session.clearRevert({ ...path(id), query: options })),
 
     /** One page of the transcript: the newest entries, oldest first; `next` leads to earlier ones. */
     messages: (id: string, query: PageQuery = {}) => run(api.session.messages({ ...path(id), query })),

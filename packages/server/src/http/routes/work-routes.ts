@@ -44,12 +44,6 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
       return yield* use(hub.main, hub)
     })
 
-  const notHere = (what: string) => (request: { readonly params: { readonly id: string } }) =>
-    Effect.andThen(
-      fleet.records.get(request.params.id),
-      Effect.fail(failure("unsupported", `This server has no ${what} yet.`))
-    )
-
   return {
     prompt: ({ params: { id }, payload: { parts = [], requestID, resume, text, whenBusy } }) =>
       Effect.gen(function*() {
@@ -121,8 +115,8 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
         return Option.isNone(isIdle) ? { status: "running" } : { status: "idle", text: yield* newestText(fleet, id) }
       }),
     compact: ({ params: { id }, payload }) => using(id, (conversation) => conversation.collapse(payload)),
-    revert: notHere("revert"),
-    clearRevert: notHere("revert")
+    revert: ({ params: { id }, payload }) => using(id, (conversation) => conversation.revert(payload)),
+    clearRevert: ({ params: { id }, query }) => using(id, (conversation) => conversation.revertClear(query))
   }
 }
 
