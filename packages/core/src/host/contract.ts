@@ -5,7 +5,7 @@
 export { mismatchText } from "../rpc/index.ts"
 export type { Mismatch } from "../rpc/index.ts"
 export * from "./context.ts"
-export { ConversationViewSchema, FilePartSchema, ViewEventSchema } from "./conversation-view.ts"
+export { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"
 export { Conversation, conversationKey } from "./conversation.ts"
 export * from "./plugin.ts"
 export { Plugins } from "./plugins.ts"

@@ -2,7 +2,6 @@
  * Servers of the Model Context Protocol as others see them: the setting, how each of them is, and what a person may do about
  * it. Nothing of a server's environment or headers is in here.
  */
-import { FilePartSchema } from "@bezel/core/host/contract"
 import { LocalService, RemoteService } from "@bezel/core/service"
 import { SettingsKey } from "@bezel/core/settings"
 import type * as Effect from "effect/Effect"
@@ -90,6 +89,14 @@ export type McpServerState = typeof McpServerState.Type
 /** A server could not be reached, or it refused; the message is one sentence. */
 export class McpError extends Schema.TaggedError<McpError>()("McpError", { message: Schema.String }) {}
 
+/** Base64 text of a file, as a message carries it. */
+const File = Schema.Struct({
+  type: Schema.Literal("file"),
+  mediaType: Schema.String,
+  fileName: Schema.optionalKey(Schema.String),
+  data: Schema.String
+})
+
 /** The servers of a location, to be shown and looked after. */
 export class McpServers extends RemoteService.make("bezel.mcp")({
   state: { servers: Schema.Array(McpServerState) },
@@ -105,7 +112,7 @@ export class McpServers extends RemoteService.make("bezel.mcp")({
         prompt: Schema.String,
         arguments: Schema.Record(Schema.String, Schema.String)
       }),
-      success: Schema.Struct({ text: Schema.String, files: Schema.Array(FilePartSchema) }),
+      success: Schema.Struct({ text: Schema.String, files: Schema.Array(File) }),
       error: McpError
     }
   }

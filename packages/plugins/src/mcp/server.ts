@@ -125,6 +125,8 @@ export const makeServer = (
             read(connection),
             (failure) => Effect.sync(() => options.log(`its tools could not be read again: ${failure.message}`))
           )
+          // And whoever changes all the time is not asked all the time.
+          yield* Effect.sleep("1 second")
         }
       })
 
@@ -143,6 +145,7 @@ export const makeServer = (
 
     const attempt = Effect.gen(function*() {
       yield* Queue.clear(wishes)
+      if (!enabled) return
       yield* set({ status: "starting", retryAt: null })
       const ended = yield* Effect.raceFirst(
         Effect.map(
