@@ -7,16 +7,19 @@
 import { makePresentation } from "@bezel/core/host"
 import { resolveLocation } from "@bezel/core/location"
 import { parseModelRef } from "@bezel/core/model"
-import { SessionStore } from "@bezel/core/session"
+import type { ConnectionShape } from "@bezel/core/rpc"
+import { makeSessionID, SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings } from "@bezel/core/settings"
 import { builtinTerminalPlugins } from "@bezel/plugins"
 import { KeybindingsSetting, ThemeSetting } from "@bezel/plugins/settings"
 import { inlineLocations, Placement } from "@bezel/server"
 import { findServer, readOwnToken } from "@bezel/server/discovery"
 import { runTerminal } from "@bezel/tui"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
 import { stat } from "node:fs/promises"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
@@ -186,12 +189,13 @@ const showInline = (
       const placed = yield* (yield* Placement).place(directory)
       return yield* show(placedTerminalHost(placed), directory, options, global, warnings)
     }).pipe(Effect.scoped, Effect.provide(layer))
-    // The session is closed now; one in which nothing was said is none.
-    if (shown.isEmpty) {
-      yield* Effect.flatMap(SessionStore, (store) => store.remove(shown.sessionID)).pipe(
-        Effect.provide(globalLayer(global)),
-        Effect.ignore
-      )
+    // The sessions are closed now; one in which nothing was said is none.
+    if (shown.empty.length > 0) {
+      yield* Effect.flatMap(SessionStore, (store) =>
+        Effect.forEach(shown.empty, (id) => Effect.ignore(store.remove(id)), { discard: true })).pipe(
+          Effect.provide(globalLayer(global)),
+          Effect.ignore
+        )
     }
     return codeOf(shown.end)
   })
@@ -217,9 +221,13 @@ const showRemote = (
       show(host, server.isOwn ? directory : null, options, global, warnings, () =>
         process.stdout.write(`Attached to the server on ${server.url}${note}.\n`))
     )
-    if (shown.isEmpty) {
-      yield* Effect.ignore(Effect.timeout(remove(shown.sessionID), removingLimit))
-    }
+    yield* Effect.ignore(
+      Effect.timeout(
+        Effect.forEach(shown.empty, (id) =>
+          Effect.ignore(remove(id)), { discard: true }),
+        removingLimit
+      )
+    )
     return codeOf(shown.end)
   }).pipe(
     Effect.provide(
@@ -253,6 +261,7 @@ const show = (
     const plugins = [...builtinTerminalPlugins(version), ...(outside === null ? [] : outsideSources("tui", outside))]
     const connection = yield* host.connect(session, plugins.map(({ entry }) => entry))
     const presentation = yield* makePresentation({ connection, location: session.location })
+    const begun = yield* sessionsBegun(connection, session)
     const bound = Object.entries(settings.get(KeybindingsSetting))
     onAttached()
     const end = yield* runTerminal({
@@ -262,9 +271,23 @@ const show = (
       warnings: [...settings.warnings, ...warnings],
       keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))
     })
-    const isEmpty = session.isNew && (yield* Effect.orElseSucceed(host.isEmpty(session.id), () => false))
-    return { end, sessionID: session.id, isEmpty }
+    const empty = yield* Effect.filter(begun(), (id) => Effect.orElseSucceed(host.isEmpty(id), () => false))
+    return { end, empty }
   })
+
+/** Follows which of the sessions that the terminal shows were made while it ran: ids sort by their time. */
+const sessionsBegun = Effect.fnUntraced(function*(
+  connection: ConnectionShape,
+  first: { readonly id: string; readonly isNew: boolean }
+) {
+  const since = makeSessionID(yield* Clock.currentTimeMillis).slice(0, "ses_".length + 10)
+  const begun = new Set(first.isNew ? [first.id] : [])
+  yield* Effect.forkScoped(Stream.runForEach(connection.session.changes, (id) =>
+    Effect.sync(() => {
+      if (id !== null && id !== first.id && id.slice(0, since.length) >= since) begun.add(id)
+    })))
+  return () => [...begun]
+})
 
 /** A path that is none may be a command that is written wrong. */
 async function checkFolder(path: string): Promise<void> {

@@ -1,12 +1,15 @@
 /**
  * The global tier of the `bezel` process: folders, settings, sessions. What needs no location is answered with this alone.
  */
-import { SessionStore } from "@bezel/core/session"
+import { expireSessions, SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { SessionStorage } from "@bezel/core/storage"
 import { builtinSettingsKeys, type SessionSettings, SessionsSetting } from "@bezel/plugins/settings"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import { statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import type { Environment } from "../arguments/command.ts"
 import { logLayer } from "./log.ts"
 
@@ -34,10 +37,37 @@ export const sessionsLayer = ({ environment }: GlobalOptions) =>
       Effect.map((settings) => settings.get(SessionsSetting)),
       Effect.orElseSucceed((): SessionSettings => ({}))
     )
+    const { keepDays, ...how } = kept
     return SessionStore.layer({ directory: data, version: environment.version }).pipe(
-      Layer.provideMerge(SessionStorage.layer({ directory: data, ...kept }))
+      Layer.provideMerge(SessionStorage.layer({ directory: data, ...how })),
+      (sessions) =>
+        keepDays === undefined
+          ? sessions
+          : Layer.provideMerge(Layer.effectDiscard(expireDaily(data, keepDays)), sessions)
     )
   }))
+
+/** When sessions were last looked through for old ones; its time is the file's. */
+const expiredFile = "expired"
+
+/** Deletes old sessions beside the work, once a day at most, whichever process comes first. */
+const expireDaily = (data: string, keepDays: number) =>
+  Effect.gen(function*() {
+    const store = yield* SessionStore
+    const file = join(data, expiredFile)
+    const once = Effect.gen(function*() {
+      const isDue = yield* Effect.try(() => {
+        const last = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
+        if (Date.now() - last < 24 * 60 * 60 * 1_000) return false
+        writeFileSync(file, "", { mode: 0o600 })
+        return true
+      })
+      if (isDue) yield* expireSessions(store, keepDays)
+    })
+    const tried = Effect.catch(once, (error) => Effect.logWarning(`Old sessions were not deleted: ${error.message}`))
+    // Not before what this process was called for has opened its session.
+    yield* Effect.forkScoped(Effect.delay(Effect.repeat(tried, { schedule: Schedule.spaced("1 hour") }), "3 seconds"))
+  })
 
 /** All of it, with the log. */
 export const globalLayer = (options: GlobalOptions) =>

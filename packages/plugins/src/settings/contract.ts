@@ -197,7 +197,9 @@ export const SessionSettings = Schema.Struct({
   /** What a commit survives: the death of the process (default), or also that of the machine. */
   durability: Schema.optionalKey(Schema.Literals(["process", "power"])),
   /** How new sessions are kept: one SQLite file (default), or a folder of JSON lines. Existing ones stay as they are. */
-  format: Schema.optionalKey(Schema.Literals(["sqlite", "jsonl"]))
+  format: Schema.optionalKey(Schema.Literals(["sqlite", "jsonl"])),
+  /** Sessions in which nothing has happened for so many days are deleted, with all that belongs to them; default: never. */
+  keepDays: Schema.optionalKey(count("days"))
 })
 export type SessionSettings = typeof SessionSettings.Type
 
