@@ -53,6 +53,7 @@ type Feature =
   | "skills"
   | "commands"
   | "mentions"
+  | "git"
   | "compaction"
   | "sessionDirectory"
   | "reload"
@@ -74,6 +75,7 @@ const order: ReadonlyArray<Feature> = [
   "skills",
   "commands",
   "mentions",
+  "git",
   "subagent",
   "hooks",
   "notices",

@@ -151,7 +151,8 @@ export const chatScreen = Effect.fnUntraced(function*(
           status: source.conversation()?.view.status ?? "detached",
           location: source.location(),
           model: source.model?.() ?? null,
-          home: source.home
+          home: source.home,
+          more: ctx.slots.render(chatSlots.status)
         }),
         ...ctx.slots.render(chatSlots.footer)
       ]

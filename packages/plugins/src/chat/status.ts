@@ -101,6 +101,8 @@ export interface StatusParts {
   /** The model that answers next, as the session says; `null` while it has not. */
   readonly model?: string | null
   readonly home: string | null
+  /** What others have to say behind the place. */
+  readonly more?: ReadonlyArray<Block>
 }
 
 /** The model that answers next: the chosen one, the one that answers, what the session says, else what answered last. */
@@ -115,13 +117,14 @@ const modelName = (view: ConversationView, next: string | null): string => {
 }
 
 /** The row below the editor. */
-export const statusBlock = ({ home, location, model, status, view }: StatusParts): Block => {
+export const statusBlock = ({ home, location, model, more, status, view }: StatusParts): Block => {
   const place = location === null
     ? ""
     : home !== null && (location === home || location.startsWith(`${home}/`))
     ? `~${location.slice(home.length)}`
     : location
   const left: Array<Span> = [span(place, { color: "muted" })]
+  for (const block of more ?? []) if (block.kind === "text") left.push("  ", ...block.spans)
   if (status === "stale") left.push(span("  disconnected, shown as last known", { color: "warning" }))
   if (status === "hydrating") left.push(span("  connecting", { color: "muted" }))
   if (view === undefined) return row(left)
