@@ -49,11 +49,31 @@ describe("compaction settings", () => {
 
   it.live("switched off, an overflow ends the turn and nothing is summarized", () =>
     Effect.gen(function*() {
-      const { host, id, model } = yield* world(["one", [fail("overflow")], "never"], { enabled: false })
+      const { host, id, model } = yield* world(["one", [fail("overflow")], "never"], { auto: false })
       yield* host.ask(id, "first")
       const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
       const input = yield* main.send({ content: [{ type: "text", text: "second" }] })
       expect(yield* input.wait).toMatchObject({ status: "unanswered", error: { kind: "overflow" } })
       expect(model.remaining).toBe(1)
+    }).pipe(Effect.scoped))
+
+  it.live("switched off, a summary that somebody asks for is made all the same, and keeps what the settings say", () =>
+    Effect.gen(function*() {
+      const long = "x".repeat(400)
+      const { ask, host, id, model } = yield* world([`one ${long}`, `two ${long}`, "three", "the summary"], {
+        auto: false,
+        keepRecent: 50
+      })
+      yield* ask("first")
+      yield* ask("second")
+      yield* ask("third")
+      const { main } = yield* Context.get(host.services, SessionRuntime).open(id)
+      const ended = yield* Effect.flatMap(main.collapse(), main.waitForTask)
+      expect(ended).toMatchObject({ status: "completed" })
+      const context = JSON.stringify(yield* main.context)
+      expect(context).toContain("the summary")
+      expect(context).not.toContain("one xxx")
+      expect(context).toContain("third")
+      expect(model.requests).toHaveLength(4)
     }).pipe(Effect.scoped))
 })

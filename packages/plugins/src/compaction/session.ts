@@ -7,9 +7,9 @@ import { CompactionSetting } from "../settings/contract.ts"
 export const session = Effect.fn("compaction/session")(function*(ctx: SessionContext) {
   yield* ctx.turns.configure({
     compaction: Effect.sync(() => {
-      const { enabled, keepRecent, threshold } = ctx.settings.get(CompactionSetting)
+      const { auto, keepRecent, threshold } = ctx.settings.get(CompactionSetting)
       return {
-        auto: enabled ?? defaultCompaction.auto,
+        auto: auto ?? defaultCompaction.auto,
         keepRecent: keepRecent ?? defaultCompaction.keepRecent,
         threshold: threshold ?? defaultCompaction.threshold
       }

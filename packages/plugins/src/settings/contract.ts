@@ -117,7 +117,8 @@ export const CompactionSettings = Schema.Struct({
   keepRecent: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message: "Expected a number of tokens, at least 0" }))
   ),
-  enabled: Schema.optionalKey(Schema.Boolean)
+  /** `false`: only when somebody asks for it; a conversation that has become too long ends its turn with an error then. */
+  auto: Schema.optionalKey(Schema.Boolean)
 })
 export type CompactionSettings = typeof CompactionSettings.Type
 
