@@ -145,6 +145,7 @@ const contractModules = [
   "harness/api.ts",
   "harness/view.ts",
   "session/identity.ts",
+  "session/revert.ts",
   "kernel/status.ts",
   "settings/error.ts",
   "host/context.ts",
