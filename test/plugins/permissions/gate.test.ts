@@ -1,4 +1,4 @@
-import type { BeforeToolApi, BeforeToolDecision, HookToolCall, ToolHooks } from "@bezel/core/harness"
+import type { BeforeToolApi, BeforeToolDecision, HookOptions, HookToolCall, ToolHooks } from "@bezel/core/harness"
 import type { JsonValue } from "@bezel/core/json"
 import type { InteractionOutcome } from "@bezel/core/service"
 import { UnknownSession } from "@bezel/core/session"
@@ -39,7 +39,7 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
               log.push("granted")
             })
         }),
-      hooks: (_, kind, given, options) =>
+      hooks: (_: unknown, kind: unknown, given: object, options?: HookOptions) =>
         Effect.sync(() => {
           log.push(`${kind} ${options?.gate === true ? "gate" : "hook"}`)
           if (kind === "tool") handlers = given as ToolHooks

@@ -21,6 +21,7 @@ import type {
 } from "../model/index.ts"
 import type { EntryRecord, EntryScan, StorageError } from "../storage/index.ts"
 import type { TaskOutcome, TaskRef, Tool, ToolPermission, ToolResult } from "../tool/index.ts"
+import type { HandlersAt, HookedKind, HookPoints } from "./hook-point.ts"
 import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
 
 /** A misuse of the harness, or a harness that has stopped. The code is stable; the message says what to do. */
@@ -227,14 +228,17 @@ export interface HookToolCall {
   readonly permission: ToolPermission
 }
 
+/** Values that the first writer stores in a task's slot. `null` is a value. */
+export interface Memo {
+  <A extends JsonValue>(name: string, candidate: A): Effect.Effect<A, HarnessError>
+  (name: string): Effect.Effect<JsonValue | undefined, HarnessError>
+}
+
 export interface BeforeToolApi extends HookApi {
   /** Shows, durably, that this call waits for a person because of the handler's namespace. Idempotent. */
   readonly waiting: Effect.Effect<void, HarnessError>
   /** First writer wins, keyed by (call, namespace, name); survives a crash and a reload. */
-  readonly memo: {
-    <A extends JsonValue>(name: string, candidate: A): Effect.Effect<A, HarnessError>
-    (name: string): Effect.Effect<JsonValue | undefined, HarnessError>
-  }
+  readonly memo: Memo
 }
 
 /** `block` is told to the model as an error result; `denied` says that it was refused because nobody could be asked. */
@@ -329,6 +333,21 @@ export interface Section {
   ) => Effect.Effect<string | null>
 }
 
+export interface RegisterHooks {
+  <K extends HookKind>(
+    namespace: Namespace,
+    kind: K,
+    handlers: HookHandlers[K],
+    options?: HookOptions
+  ): Effect.Effect<Registration, HarnessError, Scope.Scope>
+  <H extends HookPoints>(
+    namespace: Namespace,
+    kind: HookedKind<H>,
+    handlers: HandlersAt<H>,
+    options?: HookOptions
+  ): Effect.Effect<Registration, HarnessError, Scope.Scope>
+}
+
 /** What extensions register on a harness. The same calls exist on the session context for all sessions of a location. */
 export interface HarnessExtensions {
   readonly namespace: (
@@ -336,12 +355,8 @@ export interface HarnessExtensions {
     shape: NamespaceShape,
     options?: NamespaceOptions
   ) => Effect.Effect<Namespace, HarnessError, Scope.Scope>
-  readonly hooks: <K extends HookKind>(
-    namespace: Namespace,
-    kind: K,
-    handlers: HookHandlers[K],
-    options?: HookOptions
-  ) => Effect.Effect<Registration, HarnessError, Scope.Scope>
+  /** `kind` is one of the core's by its name, or a custom kind of task that has points of its own. */
+  readonly hooks: RegisterHooks
   readonly section: (section: Section) => Effect.Effect<Registration, HarnessError, Scope.Scope>
 }
 

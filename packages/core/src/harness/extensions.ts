@@ -22,21 +22,27 @@ import {
 import type { PluginSlices, RewindableDocument } from "./documents.ts"
 import { isReserved } from "./entry-kind.ts"
 import type { Authority } from "./extension-transaction.ts"
+import type { HookedKind } from "./hook-point.ts"
 import type { CommitLine } from "./line.ts"
 import { namespaceState } from "./projection.ts"
 import { rewindableAt, sequenceInLineage } from "./rewindable.ts"
 import type { ConversationState, SessionState } from "./state.ts"
 import type { Transaction } from "./transaction.ts"
 
-export interface RegisteredHook<K extends HookKind> {
+export interface RegisteredHook<H extends object = object> {
   readonly namespace: string
-  readonly handlers: HookHandlers[K]
+  readonly handlers: H
   readonly options: HookOptions
 }
 
 export interface Extensions extends HarnessExtensions {
   /** Handlers for a conversation by `order`, then in order of registration, gates last. */
-  readonly hooksFor: <K extends HookKind>(kind: K, conversation: ConversationState) => ReadonlyArray<RegisteredHook<K>>
+  readonly hooksFor: <K extends HookKind>(
+    kind: K,
+    conversation: ConversationState
+  ) => ReadonlyArray<RegisteredHook<HookHandlers[K]>>
+  /** The same at the points of a custom kind, by its name. */
+  readonly hooksAt: (kind: string, conversation: ConversationState) => ReadonlyArray<RegisteredHook>
   readonly sections: () => ReadonlyArray<Section>
   /** Ids of the namespaces that declare a projection. */
   readonly projected: () => Iterable<string>
@@ -57,12 +63,8 @@ export const makeExtensions = (
   conversation: (id: string) => Effect.Effect<ConversationState, HarnessError>
 ): Extensions => {
   const namespaces = new Map<string, NamespaceEntry>()
-  const hooks: { readonly [K in HookKind]: Set<RegisteredHook<K>> } = {
-    tool: new Set(),
-    generation: new Set(),
-    post_tools: new Set(),
-    collapse: new Set()
-  }
+  /** By kind; the types of handlers are erased here, and come back with the kind that they were registered for. */
+  const hooks = new Map<string, Set<RegisteredHook>>()
   const sections = new Set<Section>()
 
   const current = (token: Namespace): NamespaceEntry => {
@@ -131,12 +133,28 @@ export const makeExtensions = (
     )
   }
 
+  const chain = (key: string, state: ConversationState): ReadonlyArray<RegisteredHook> => {
+    const handlers = [...hooks.get(key) ?? []].filter((hook) => applies(hook.options, state, line().state))
+      .sort((a, b) => (a.options.order ?? 0) - (b.options.order ?? 0))
+    return [
+      ...handlers.filter((hook) => hook.options.gate !== true),
+      ...handlers.filter((hook) => hook.options.gate === true)
+    ]
+  }
+
   return {
     namespace,
-    hooks: (token, kind, handlers, options) =>
+    hooks: (token: Namespace, kind: HookKind | HookedKind, handlers: object, options?: HookOptions) =>
       Effect.andThen(
         authorized(token),
-        registerHook(hooks, register, kind, { namespace: token.id, handlers, options: options ?? {} })
+        Effect.suspend((): Effect.Effect<Registration, HarnessError, Scope.Scope> => {
+          const fault = pointFault(kind, handlers)
+          if (fault !== null) return Effect.fail(fault)
+          const key = hookKey(kind)
+          const own = hooks.get(key) ?? new Set()
+          hooks.set(key, own)
+          return register(own, { namespace: token.id, handlers, options: options ?? {} })
+        })
       ),
     section: (section) =>
       Effect.suspend(() =>
@@ -146,14 +164,9 @@ export const makeExtensions = (
           )
           : register(sections, section)
       ),
-    hooksFor: (kind, state) => {
-      const handlers = [...hooks[kind]].filter((hook) => applies(hook.options, state, line().state))
-        .sort((a, b) => (a.options.order ?? 0) - (b.options.order ?? 0))
-      return [
-        ...handlers.filter((hook) => hook.options.gate !== true),
-        ...handlers.filter((hook) => hook.options.gate === true)
-      ]
-    },
+    hooksFor: <K extends HookKind>(kind: K, state: ConversationState) =>
+      chain(hookKey(kind), state) as ReadonlyArray<RegisteredHook<HookHandlers[K]>>,
+    hooksAt: (kind, state) => chain(hookKey({ name: kind }), state),
     sections: () => [...sections].sort((a, b) => a.order - b.order),
     projected: () => [...namespaces.values()].flatMap(({ token, view }) => view === undefined ? [] : [token.id]),
     projection: (id) => {
@@ -172,12 +185,20 @@ export const makeExtensions = (
   }
 }
 
-const registerHook = <K extends HookKind>(
-  hooks: { readonly [P in HookKind]: Set<RegisteredHook<P>> },
-  register: <A>(set: Set<A>, item: A) => Effect.Effect<Registration, never, Scope.Scope>,
-  kind: K,
-  hook: RegisteredHook<K>
-): Effect.Effect<Registration, never, Scope.Scope> => register<RegisteredHook<K>>(hooks[kind], hook)
+/** A custom kind may have the name of one of the core's. */
+const hookKey = (kind: HookKind | { readonly name: string }): string =>
+  typeof kind === "string" ? kind : `custom ${kind.name}`
+
+const pointFault = (kind: HookKind | HookedKind, handlers: object): HarnessError | null => {
+  if (typeof kind === "string") return null
+  const unknown = Object.keys(handlers).find((point) => !Object.hasOwn(kind.hooks, point))
+  return unknown === undefined ? null : new HarnessError({
+    code: "invalid",
+    message: `The task kind "${kind.name}" has no hook point "${unknown}"; it has ${
+      Object.keys(kind.hooks).join(", ") || "none"
+    }.`
+  })
+}
 
 const applies = (options: HookOptions, state: ConversationState, session: SessionState): boolean => {
   if (options.conversation === undefined || options.conversation === state.record.id) return true

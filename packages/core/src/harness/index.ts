@@ -19,11 +19,13 @@ export {
   type InputHandle,
   type InputOutcome,
   type JobSpec,
+  type Memo,
   type Namespace,
   type NamespaceOptions,
   type NamespaceShape,
   type NewExtensionEntry,
   type PostToolsHooks,
+  type RegisterHooks,
   type Registration,
   type Section,
   type SendInput,
@@ -36,6 +38,7 @@ export { activeEntries, answerText, contextOf, deriveContext } from "./context.t
 export type { Mutable, StickyDocument } from "./documents.ts"
 export { Entry, noticeKind } from "./entry-kind.ts"
 export type { RegisteredHook } from "./extensions.ts"
+export { type HandlersAt, type HookedKind, HookPoint, type HookPoints, type PointApi } from "./hook-point.ts"
 export {
   byPhase,
   type Checkpoint,
@@ -46,7 +49,9 @@ export {
   type TaskRuntime
 } from "./kind.ts"
 export { loadTranscript } from "./load.ts"
+export { memoOnce, memoRead, memosOf } from "./memo.ts"
 export { rewindableAt } from "./rewindable.ts"
+export { defaultHookLimit, failureText, runHandler, withLimit } from "./run-hook.ts"
 export { mainConversation, type OpenOptions, openSession, type Session } from "./session.ts"
 export type { ConversationState } from "./state.ts"
 export {

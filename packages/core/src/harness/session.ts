@@ -5,6 +5,7 @@
  * next open.
  */
 import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
@@ -37,6 +38,8 @@ export interface OpenOptions {
   readonly sessionID: string
   /** What a conversation is configured with until it says otherwise. */
   readonly defaults: ConversationConfig
+  /** How long a hook at a custom kind's point may take. */
+  readonly hookLimit?: Duration.Input
   readonly onReport?: (report: HarnessReport) => void
 }
 
@@ -316,7 +319,13 @@ export const openSession = Effect.fn("Harness.open")(function*(
       }
       const runnable = kind.runnable({
         sessionID: options.sessionID,
-        transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate)
+        transaction: (target) => (tx, mayCreate) => transaction(tx, target, mayCreate),
+        points: {
+          hooksAt: extensions.hooksAt,
+          report,
+          released: scheduler.released,
+          ...(options.hookLimit === undefined ? {} : { hookLimit: options.hookLimit })
+        }
       })
       const unregister = Effect.sync(() => {
         if (kinds.get(kind.name) !== runnable) return

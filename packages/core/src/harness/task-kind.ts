@@ -11,7 +11,9 @@ import * as Schema from "effect/Schema"
 import { type JsonObject, type JsonValue, toJson } from "../json/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import { type ExtensionTransaction, HarnessError, type TaskKind as TaskKindToken } from "./api.ts"
+import type { HookPoints, PayloadOf, ResultOf } from "./hook-point.ts"
 import type { PhaseResult, RunnableKind, TaskEnd, TaskRuntime } from "./kind.ts"
+import { type PointHost, runPoint } from "./run-hook.ts"
 import type { Transaction } from "./transaction.ts"
 
 /** A task as its kind sees it. */
@@ -32,14 +34,22 @@ export interface TaskTransaction<C, S> extends ExtensionTransaction {
 }
 
 /** What an invocation may do. All of it is refused once the invocation has ended, was marked or replaced. */
-export interface TaskApi<C, S> {
+export interface TaskApi<C, S, H = NoHooks> {
   readonly sessionID: string
   readonly conversationID: string
   readonly taskID: string
   /** The kind's settings as the conversation has them now. */
   readonly config: Effect.Effect<JsonObject, HarnessError>
   readonly commit: <A>(build: (tx: TaskTransaction<C, S>) => A) => Effect.Effect<A, HarnessError>
+  /** Runs one of the kind's hook points; fails where a handler does and the point says that this blocks. */
+  readonly hook: <N extends keyof H & string>(
+    point: N,
+    payload: PayloadOf<H[N]>
+  ) => Effect.Effect<ResultOf<H[N]>, HarnessError>
 }
+
+/** A kind without points of its own. */
+export type NoHooks = Readonly<Record<never, never>>
 
 /** What a phase answers: another phase, the end, or the same phase once more. */
 export type TaskStep<C, S, R, F> =
@@ -52,7 +62,7 @@ export type TaskDone<R, F> = { readonly status: "completed"; readonly result: R 
   readonly failure: F
 }
 
-export interface TaskKindOptions<I, C extends { readonly phase: string }, S, R, F> {
+export interface TaskKindOptions<I, C extends { readonly phase: string }, S, R, F, H extends HookPoints = NoHooks> {
   readonly input: Schema.Codec<I, unknown>
   /** Tagged by `phase`: a program counter, nothing more. */
   readonly checkpoint: Schema.Codec<C, unknown>
@@ -61,20 +71,22 @@ export interface TaskKindOptions<I, C extends { readonly phase: string }, S, R, 
   readonly failure: Schema.Codec<F, unknown>
   /** Settings of the kind that travel with a conversation and its forks, with their defaults. Keys are unique among kinds. */
   readonly config?: JsonObject
+  /** Places where code of others runs: `HookPoint.collect`, `first` or `chain`. The kind runs them with `api.hook`. */
+  readonly hooks?: H
   /** Runs a task that was never started. */
   readonly initial: (
     task: Task<I, C, S>,
-    api: TaskApi<C, S>
+    api: TaskApi<C, S, H>
   ) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }>
   /** One for each phase of the checkpoint. A phase written before its effect is entered only after a crash. */
   readonly phases: {
     readonly [P in C["phase"]]: (
       task: Task<I, Extract<C, { readonly phase: P }>, S> & { readonly checkpoint: Extract<C, { readonly phase: P }> },
-      api: TaskApi<C, S>
+      api: TaskApi<C, S, H>
     ) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }>
   }
   /** Runs after a durable abort, with the old invocation gone; it may not create work. */
-  readonly abort?: (task: Task<I, C, S>, api: TaskApi<C, S>) => Effect.Effect<void, { readonly message: string }>
+  readonly abort?: (task: Task<I, C, S>, api: TaskApi<C, S, H>) => Effect.Effect<void, { readonly message: string }>
   /** How the task shows in the view; without it, its phase. */
   readonly describe?: (task: Task<I, C, S>) => JsonValue
 }
@@ -83,12 +95,14 @@ export interface TaskKindOptions<I, C extends { readonly phase: string }, S, R, 
 export type MakeTransaction = (tx: Transaction, options: { readonly mayCreate: boolean }) => ExtensionTransaction
 
 /** The token with what runs it. */
-export interface CustomTaskKind<I> extends TaskKindToken<I> {
+export interface CustomTaskKind<I, H extends HookPoints = NoHooks> extends TaskKindToken<I> {
   readonly configKeys: ReadonlyArray<string>
+  readonly hooks: H
   readonly runnable: (
     session: {
       readonly sessionID: string
       readonly transaction: (conversation: TaskRuntime["conversation"]) => MakeTransaction
+      readonly points: PointHost
     }
   ) => RunnableKind
 }
@@ -98,23 +112,26 @@ export const isCustomKind = <I>(kind: TaskKindToken<I>): kind is CustomTaskKind<
 export type TaskKind<I = never> = TaskKindToken<I>
 
 export const TaskKind = {
-  make: <I, C extends { readonly phase: string }, S, R, F>(
+  make: <I, C extends { readonly phase: string }, S, R, F, H extends HookPoints = NoHooks>(
     name: string,
-    options: TaskKindOptions<I, C, S, R, F>
-  ): CustomTaskKind<I> => ({
+    options: TaskKindOptions<I, C, S, R, F, H>
+  ): CustomTaskKind<I, H> => ({
     name,
     input: options.input,
+    // Without `hooks` there are no points, which is what `NoHooks` says.
+    hooks: options.hooks ?? {} as H,
     configKeys: Object.keys(options.config ?? {}),
     runnable: (session) => makeRunnable(name, options, session)
   })
 } as const
 
-const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
+const makeRunnable = <I, C extends { readonly phase: string }, S, R, F, H extends HookPoints>(
   name: string,
-  options: TaskKindOptions<I, C, S, R, F>,
+  options: TaskKindOptions<I, C, S, R, F, H>,
   session: {
     readonly sessionID: string
     readonly transaction: (conversation: TaskRuntime["conversation"]) => MakeTransaction
+    readonly points: PointHost
   }
 ): RunnableKind => {
   const codecs = {
@@ -167,7 +184,7 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
     }
   }
 
-  const apiOf = (runtime: TaskRuntime, id: string, mayCreate: boolean): TaskApi<C, S> => ({
+  const apiOf = (runtime: TaskRuntime, id: string, mayCreate: boolean): TaskApi<C, S, H> => ({
     sessionID: session.sessionID,
     conversationID: runtime.conversation.record.id,
     taskID: id,
@@ -175,7 +192,16 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
       ...options.config,
       ...pick(runtime.conversation.rewindable.kinds ?? {}, Object.keys(options.config ?? {}))
     })),
-    commit: (build) => runtime.commit((tx) => build(taskTransaction(tx, runtime, id, mayCreate)))
+    commit: (build) => runtime.commit((tx) => build(taskTransaction(tx, runtime, id, mayCreate))),
+    hook: <N extends keyof H & string>(point: N, payload: PayloadOf<H[N]>) => {
+      const declared = options.hooks?.[point]
+      const identity = { sessionID: session.sessionID, conversationID: runtime.conversation.record.id, taskID: id }
+      const result = declared === undefined
+        ? Effect.die(new Error(`The task kind "${name}" has no hook point "${point}".`))
+        : runPoint(session.points, { kind: name, name: point, point: declared }, runtime, identity, payload)
+      // The fold that the point declares gives its result.
+      return result as Effect.Effect<ResultOf<H[N]>, HarnessError>
+    }
   })
 
   const answer = (
@@ -219,11 +245,11 @@ const makeRunnable = <I, C extends { readonly phase: string }, S, R, F>(
     })
 
   /** The table is exhaustive over the checkpoint's phases; which entry takes which checkpoint is erased here. */
-  const enterPhase = (task: Task<I, C, S>, checkpoint: C, api: TaskApi<C, S>) => {
+  const enterPhase = (task: Task<I, C, S>, checkpoint: C, api: TaskApi<C, S, H>) => {
     const phases = options.phases as {
       readonly [phase: string]: (
         task: unknown,
-        api: TaskApi<C, S>
+        api: TaskApi<C, S, H>
       ) => Effect.Effect<TaskStep<C, S, R, F>, { readonly message: string }>
     }
     const phase = Object.hasOwn(phases, checkpoint.phase) ? phases[checkpoint.phase] : undefined

@@ -7,7 +7,17 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Contributor } from "../contribution/index.ts"
-import type { HarnessExtensions, JobSpec, Registration, TaskExtensions, TaskKind } from "../harness/index.ts"
+import type {
+  HarnessExtensions,
+  HookedKind,
+  HookKind,
+  HookOptions,
+  JobSpec,
+  Namespace,
+  Registration,
+  TaskExtensions,
+  TaskKind
+} from "../harness/index.ts"
 import type { FacetScope, KernelShape } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
@@ -84,7 +94,7 @@ const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): Harnes
         bindUnregister(unregister)
         return token
       }),
-    hooks: (namespace, kind, handlers, options) =>
+    hooks: (namespace: Namespace, kind: HookKind | HookedKind, handlers: object, options?: HookOptions) =>
       declare(declareHooks(contributor, namespace, kind, handlers, options, parts.runtime.code)),
     section: (section) => declare(declareSection(contributor, section, parts.runtime.code)),
     task: (kind) => declare(declareTask(contributor, kind.name, (harness) => harness.task(kind)))

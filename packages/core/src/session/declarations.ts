@@ -11,11 +11,12 @@ import type * as Scope from "effect/Scope"
 import {
   type Harness,
   HarnessError,
-  type HookHandlers,
+  type HookedKind,
   type HookKind,
   type HookOptions,
   type Namespace,
   type NamespaceShape,
+  type RegisterHooks,
   type Section,
   type TaskExtensions
 } from "../harness/index.ts"
@@ -149,11 +150,11 @@ const occupy = <A extends object>(
   })
 
 /** The same points, each running as work of its session what its place holds by then; one that is gone is skipped. */
-const situated = <K extends HookKind>(
-  handlers: HookHandlers[K],
-  read: () => HookHandlers[K] | undefined,
+const situated = (
+  handlers: object,
+  read: () => object | undefined,
   run: (code: () => Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
-): HookHandlers[K] => {
+): object => {
   // Every member of every kind's handlers is a function that gives an effect; this is the one place that relies on it.
   const wrapped = Object.keys(handlers).map((point) => [
     point,
@@ -166,20 +167,22 @@ const situated = <K extends HookKind>(
           : Effect.void
       })
   ])
-  return Object.fromEntries(wrapped) as HookHandlers[K]
+  return Object.fromEntries(wrapped)
 }
 
-/** Hooks in every session, under a namespace that was declared before. */
-export const declareHooks = <K extends HookKind>(
+const nameOf = (kind: HookKind | HookedKind): string => typeof kind === "string" ? kind : `kind "${kind.name}"`
+
+/** Hooks in every session, under a namespace that was declared before. Their types were checked against their kind's. */
+export const declareHooks = (
   owner: Owner,
   namespace: Namespace,
-  kind: K,
-  handlers: HookHandlers[K],
+  kind: HookKind | HookedKind,
+  handlers: object,
   options?: HookOptions,
   code: PluginCode = makePluginCode()
 ): SessionDeclaration => ({
   ...owner,
-  what: `hooks of ${kind} under namespace "${namespace.id}"`,
+  what: `hooks of ${nameOf(kind)} under namespace "${namespace.id}"`,
   unique: null,
   required: true,
   apply: (target) =>
@@ -190,10 +193,16 @@ export const declareHooks = <K extends HookKind>(
           `The namespace "${namespace.id}" is not registered any more, so its hooks cannot be.`
         )
       }
-      const { read } = yield* occupy(target.places, `hooks ${kind} ${namespace.id}`, handlers)
+      const { read } = yield* occupy(target.places, `hooks ${nameOf(kind)} ${namespace.id}`, handlers)
       const inSession = within(target.session.identity.sessionID)
-      const handled = situated<K>(handlers, read, (handler) => inSession(code.run(owner.plugin, handler)))
-      yield* target.harness.hooks(own, kind, handled, { order: owner.order, ...options })
+      const handled = situated(handlers, read, (handler) => inSession(code.run(owner.plugin, handler)))
+      const register = target.harness.hooks as (
+        namespace: Namespace,
+        kind: HookKind | HookedKind,
+        handlers: object,
+        options: HookOptions
+      ) => ReturnType<RegisterHooks>
+      yield* register(own, kind, handled, { order: owner.order, ...options })
     })
 })
 

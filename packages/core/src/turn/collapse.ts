@@ -16,6 +16,7 @@ import {
   deriveContext,
   type Phase,
   type PhaseResult,
+  runHandler,
   type RunnableKind,
   type Session,
   type TaskRuntime,
@@ -27,7 +28,6 @@ import { Answer } from "./answer.ts"
 import { checkpointNumber, type FailedAttempt, nextAttempt, stoppedWhile } from "./attempts.ts"
 import { type Cut, findCut } from "./cut.ts"
 import { messagesTokens } from "./estimate.ts"
-import { runHandler } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import { anyAgent, compactionOf, defaultRetry, type TurnOptions } from "./options.ts"
 import { sleepUntil } from "./sleep-until.ts"

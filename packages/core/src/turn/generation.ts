@@ -18,6 +18,7 @@ import {
   HarnessError,
   type Phase,
   type PhaseResult,
+  runHandler,
   type RunnableKind,
   type Session,
   type TaskRuntime,
@@ -31,7 +32,6 @@ import { checkpointNumber, type FailedAttempt, nextAttempt, stoppedWhile } from 
 import { closeAnswer } from "./close.ts"
 import { type CollapseReason, createCollapse } from "./collapse.ts"
 import { requestTokens } from "./estimate.ts"
-import { runHandler } from "./hooks.ts"
 import { endTurn, type GenerationInput, nextGeneration } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"

@@ -37,6 +37,7 @@ export const openHarness = Effect.fn("openHarness")(function*(
     {
       sessionID: options.sessionID,
       defaults: { ...defaults, ...options.defaults },
+      ...(options.hookLimit === undefined ? {} : { hookLimit: options.hookLimit }),
       ...(options.onReport === undefined ? {} : { onReport: options.onReport })
     }
   )

@@ -8,6 +8,7 @@ import {
   type ConversationState,
   HarnessError,
   type Phase,
+  runHandler,
   type RunnableKind,
   type Session,
   type TaskRuntime,
@@ -16,7 +17,6 @@ import {
 import type { TaskRecord } from "../storage/index.ts"
 import type { ToolControl } from "../tool/index.ts"
 import { malformedLimit } from "./close.ts"
-import { runHandler } from "./hooks.ts"
 import { endTurn, nextGeneration, placeSteers } from "./inbox.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"

@@ -2,11 +2,10 @@
  * Prepares one model request: resolves the model, materializes the tools, assembles the system message and the context.
  */
 import * as Effect from "effect/Effect"
-import { contextOf, type ConversationState, type HarnessError, type Session } from "../harness/index.ts"
+import { contextOf, type ConversationState, type HarnessError, runHandler, type Session } from "../harness/index.ts"
 import type { Message, Model, ModelError, ModelRequest } from "../model/index.ts"
 import type { Materialization } from "../tool/index.ts"
 import { forModel } from "./foreign.ts"
-import { runHandler } from "./hooks.ts"
 import type { GenerationInput } from "./inbox.ts"
 import { anyAgent, type TurnOptions } from "./options.ts"
 

@@ -13,23 +13,26 @@ import {
   type BeforeToolDecision,
   byPhase,
   type ConversationState,
+  defaultHookLimit,
+  failureText,
   type HarnessError,
   type HookToolCall,
+  memosOf,
   type Phase,
   type PhaseResult,
+  runHandler,
   type RunnableKind,
   type Session,
   type TaskRuntime,
-  type Transaction
+  type Transaction,
+  withLimit
 } from "../harness/index.ts"
 import { type JsonValue, JsonValue as JsonSchema } from "../json/index.ts"
 import type { ToolResultPart } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { AcceptedCall, Materialization, ToolResult, ToolResultCode } from "../tool/index.ts"
-import { defaultHookLimit, failureText, runHandler, withLimit } from "./hooks.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
-import { memoOnce, memoRead } from "./memo.ts"
 import { anyAgent, type TurnOptions } from "./options.ts"
 import { makeToolCall } from "./tool-call.ts"
 import { updateTool } from "./tool-view.ts"
@@ -384,18 +387,8 @@ const beforeToolApi = (
       })
     })
   }),
-  memo: memoApi(runtime, task.id, namespace)
+  memo: memosOf(runtime, task.id, namespace)
 })
-
-const memoApi = (runtime: TaskRuntime, taskID: string, namespace: string): BeforeToolApi["memo"] => {
-  function memo<A extends JsonValue>(name: string, candidate: A): Effect.Effect<A, HarnessError>
-  function memo(name: string): Effect.Effect<JsonValue | undefined, HarnessError>
-  function memo(name: string, candidate?: JsonValue): Effect.Effect<JsonValue | undefined, HarnessError> {
-    const key = `${namespace}/${name}`
-    return candidate === undefined ? memoRead(runtime, taskID, key) : memoOnce(runtime, taskID, key, candidate)
-  }
-  return memo
-}
 
 /** A handler that unwinds without an answer waits no more; the mark goes in a commit of its own. */
 const clearWaiting = (session: Session, state: ConversationState, taskID: string): Effect.Effect<void> =>

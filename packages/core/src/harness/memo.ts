@@ -1,7 +1,8 @@
 /** Memos: values that the first writer stores in a task's slot, for whoever asks again, also after a crash. */
 import * as Effect from "effect/Effect"
-import { HarnessError, type TaskRuntime } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
+import { HarnessError, type Memo } from "./api.ts"
+import type { TaskRuntime } from "./kind.ts"
 
 /** Stores `candidate` under the key unless something is there, and gives what is stored. `null` is a value. */
 export const memoOnce = <A extends JsonValue>(
@@ -38,3 +39,14 @@ export const memoRead = (
     const memos = runtime.conversation.sticky.slots[taskID]?.memos
     return memos !== undefined && Object.hasOwn(memos, key) ? memos[key] : undefined
   })
+
+/** The memos of one namespace in a task's slot, for hooks that run in it. */
+export const memosOf = (runtime: TaskRuntime, taskID: string, namespace: string): Memo => {
+  function memo<A extends JsonValue>(name: string, candidate: A): Effect.Effect<A, HarnessError>
+  function memo(name: string): Effect.Effect<JsonValue | undefined, HarnessError>
+  function memo(name: string, candidate?: JsonValue): Effect.Effect<JsonValue | undefined, HarnessError> {
+    const key = `${namespace}/${name}`
+    return candidate === undefined ? memoRead(runtime, taskID, key) : memoOnce(runtime, taskID, key, candidate)
+  }
+  return memo
+}
