@@ -94,6 +94,13 @@ const readable = (record: SessionRecord | StorageError): SessionRecord => {
 
 const columns = "id, position, record"
 
+/** Lists that are kept. */
+const maxLists = 32
+
+/** Another text after each change, by this process or another one. */
+const stateOf = (database: Database): string =>
+  `${database.get("PRAGMA data_version")?.data_version} ${database.get("SELECT total_changes() AS own")?.own}`
+
 /** What became of a catalogue that was not there, or was damaged. */
 export interface Rebuilt {
   /** Number of sessions whose record was found in their folders. */
@@ -113,6 +120,9 @@ export class Catalogue {
   #inode: number | null = null
   /** Records by their text, for the same few are read again and again. */
   readonly #decoded = new Map<string, SessionRecord>()
+  /** Lists by what was asked for, as of one state of the file: many ask for the same one again and again. */
+  readonly #lists = new Map<string, ReadonlyArray<CatalogueItem>>()
+  #listed = ""
 
   /**
    * Opens `catalogue.db` in a directory; `null` is a catalogue in memory. One that is not there is made of the records in
@@ -321,14 +331,20 @@ export class Catalogue {
     if (filter.archived !== undefined) where("archived = ?", filter.archived ? 1 : 0)
     if (filter.before !== undefined) where("position < ?", filter.before)
     const condition = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`
-    const rows = this.#use((database) =>
-      database.all(
-        `SELECT ${columns} FROM sessions ${condition} ORDER BY position DESC LIMIT ?`,
-        ...values,
-        filter.limit
-      )
-    )
-    return rows.map((row) => this.#decode(row))
+    const query = `SELECT ${columns} FROM sessions ${condition} ORDER BY position DESC LIMIT ?`
+    const asked = JSON.stringify([query, values, filter.limit])
+    return this.#use((database) => {
+      const state = `${this.#inode} ${stateOf(database)}`
+      if (state !== this.#listed || this.#lists.size >= maxLists) {
+        this.#lists.clear()
+        this.#listed = state
+      }
+      const known = this.#lists.get(asked)
+      if (known !== undefined) return known
+      const items = database.all(query, ...values, filter.limit).map((row) => this.#decode(row))
+      this.#lists.set(asked, items)
+      return items
+    })
   }
 
   close(): void {

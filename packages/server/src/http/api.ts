@@ -12,7 +12,7 @@ import * as Exit from "effect/Exit"
 import { randomBytes } from "node:crypto"
 import { type Caller, mayDo } from "../serve/caller.ts"
 import { ApiFailure, failure, refused, toFailure } from "./failure.ts"
-import { type AnyHandler, type Call, EventStream, type Handlers, TextAnswer, type Write } from "./handler.ts"
+import { type AnyHandler, type Call, EventStream, type Handlers, JsonText, TextAnswer, type Write } from "./handler.ts"
 import type { LocationHandlers } from "./handler.ts"
 import { parseJson, saysJson } from "./json-body.ts"
 import type { Metrics } from "./metrics.ts"
@@ -172,6 +172,8 @@ export const makeHttpApi = (groups: Groups, metrics: Metrics): HttpApi => {
         yield* value.run(respond.open(200, { "content-type": "text/event-stream; charset=utf-8" }))
       } else if (value instanceof TextAnswer) {
         respond.end(route.status, { "content-type": value.contentType }, value.text)
+      } else if (value instanceof JsonText) {
+        respond.end(route.status, { "content-type": json }, value.text)
       } else if (value === undefined) {
         respond.end(route.status, {}, "")
       } else {

@@ -24,6 +24,9 @@ export class EventStream
 /** An answer that is no JSON. */
 export class TextAnswer extends Data.Class<{ readonly contentType: string; readonly text: string }> {}
 
+/** JSON that is text already. */
+export class JsonText extends Data.Class<{ readonly text: string }> {}
+
 type Parts<E extends HttpApiEndpoint.ConstraintRequest> =
   & ([E["~Params"]["Type"]] extends [never] ? {} : { readonly params: E["~Params"]["Type"] })
   & ([E["~Query"]["Type"]] extends [never] ? {} : { readonly query: E["~Query"]["Type"] })
@@ -36,7 +39,7 @@ type Parts<E extends HttpApiEndpoint.ConstraintRequest> =
 export type Handler<E extends HttpApiEndpoint.ConstraintRequest> = (
   request: Parts<E>,
   call: Call
-) => Effect.Effect<E["~Success"]["Type"] | EventStream | TextAnswer, Refusal, Scope.Scope>
+) => Effect.Effect<E["~Success"]["Type"] | EventStream | TextAnswer | JsonText, Refusal, Scope.Scope>
 
 type EndpointsOf<G> = G extends { readonly endpoints: infer E } ? E : never
 

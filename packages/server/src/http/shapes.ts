@@ -1,7 +1,8 @@
 /** What the API says of what core knows: times as text, and nothing that is not in the definition. */
-import type { SessionMessage, SessionRecord } from "@bezel/core/session"
+import type { SessionMessage, SessionPage, SessionRecord } from "@bezel/core/session"
 import type { HistoryItem } from "@bezel/core/storage"
 import type * as Api from "@bezel/sdk/api"
+import { JsonText } from "./handler.ts"
 
 /** A time as ISO 8601; what is stored as no time is the epoch. */
 export const timeOf = (millis: number): string => {
@@ -9,18 +10,24 @@ export const timeOf = (millis: number): string => {
   return Number.isNaN(time.getTime()) ? new Date(0).toISOString() : time.toISOString()
 }
 
-/** Records are immutable and the catalogue keeps those that it has read, so most of a list was shaped before. */
-const shaped = new WeakMap<SessionRecord, Api.Session>()
+/** Records are immutable and the catalogue keeps those that it has read, so most of a list was written before. */
+const written = new WeakMap<SessionRecord, string>()
 
-export const toSession = (record: SessionRecord): Api.Session => {
-  const known = shaped.get(record)
+const textOf = (record: SessionRecord): string => {
+  const known = written.get(record)
   if (known !== undefined) return known
-  const session = shape(record)
-  shaped.set(record, session)
-  return session
+  const text = JSON.stringify(toSession(record))
+  written.set(record, text)
+  return text
 }
 
-const shape = (record: SessionRecord): Api.Session => ({
+/** A page of sessions, of the texts of each. */
+export const sessionPage = ({ cursor, sessions }: SessionPage): JsonText =>
+  new JsonText({
+    text: `{"items":[${sessions.map(textOf).join(",")}]${cursor === null ? "" : `,"next":${JSON.stringify(cursor)}`}}`
+  })
+
+export const toSession = (record: SessionRecord): Api.Session => ({
   id: record.id,
   title: record.title,
   location: record.location,

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import { failure } from "../failure.ts"
 import type { SessionHandlers } from "../handler.ts"
 import type { ApiParts } from "../parts.ts"
-import { toSession } from "../shapes.ts"
+import { sessionPage, toSession } from "../shapes.ts"
 
 /** Longest title; what people read in a list. */
 const titleLength = 500
@@ -43,10 +43,7 @@ export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places
           ...(limit === undefined ? {} : { limit }),
           ...(cursor === undefined ? {} : { cursor })
         })
-        return {
-          items: page.sessions.map(toSession),
-          ...(page.cursor === null ? {} : { next: page.cursor })
-        }
+        return sessionPage(page)
       }),
     create: ({ payload }) =>
       Effect.gen(function*() {
@@ -117,7 +114,7 @@ export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places
           entries: own.filter(({ ordinal }) => ordinal <= end.ordinal)
         }
         const { id: copy } = yield* Effect.provideContext(
-          importSession(forked, { location: record.location }),
+          importSession(forked, { location: record.location, forkedFrom: id }),
           services
         )
         return yield* created(copy)
