@@ -19,7 +19,7 @@ export const forkSession = (
 ): Effect.Effect<SessionRecord, unknown, SessionStore | SessionStorage> =>
   Effect.gen(function*() {
     const exported = yield* exportSession(sessionID)
-    return yield* importSession(yield* upTo(exported, at), { location })
+    return yield* importSession(yield* upTo(exported, at), { location, forkedFrom: sessionID })
   })
 
 const upTo = (exported: SessionExport, at: string): Effect.Effect<SessionExport, Exit> => {

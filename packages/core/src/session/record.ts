@@ -29,6 +29,8 @@ export const SessionRecord = Schema.Struct({
   location: Location,
   /** The session that this one was made for, as a sub-agent's is. */
   parentID: Schema.NullOr(Schema.String),
+  /** The session that this one began as a copy of; that may be gone. */
+  forkedFrom: Schema.optionalKey(Schema.String),
   agent: Schema.NullOr(Schema.String),
   model: Schema.NullOr(Model),
   status: SessionStatus,

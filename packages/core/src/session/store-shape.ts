@@ -19,6 +19,7 @@ export interface CreateSession {
   readonly location: LocationRef
   readonly title?: string
   readonly parentID?: string | null
+  readonly forkedFrom?: string
   readonly agent?: string | null
   readonly model?: ModelRef | null
   /** Names the session; default a fresh id. */

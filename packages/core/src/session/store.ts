@@ -144,6 +144,7 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
         title: input.title ?? "",
         location: { directory: input.location.directory, workspaceID: input.location.workspaceID },
         parentID: input.parentID ?? null,
+        ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
         agent: input.agent ?? null,
         model: input.model ?? null,
         status: "starting",
@@ -328,6 +329,8 @@ export const exportSession: (
 export interface ImportSession {
   readonly location: LocationRef
   readonly id?: string
+  /** The session that it is a copy of, if that is one of these. */
+  readonly forkedFrom?: string
 }
 
 /** Makes a session of an exported one. All of it is checked first; if it cannot be stored, nothing of it stays. */

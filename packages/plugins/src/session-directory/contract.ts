@@ -17,7 +17,9 @@ export const PickerEntry = Schema.Struct({
   title: Schema.String,
   status: ListedStatus,
   /** Milliseconds since the epoch, by the clock of the machine that wrote it. */
-  updatedAt: Schema.Finite
+  updatedAt: Schema.Finite,
+  /** The session that it began as a copy of, which may not be among these. */
+  forkedFrom: Schema.optionalKey(Schema.String)
 })
 export type PickerEntry = typeof PickerEntry.Type
 

@@ -57,6 +57,7 @@ const summaryOf = (record: SessionRecord, owner: string, status: ListedStatus): 
   title: record.title,
   status,
   updatedAt: record.updatedAt,
+  ...(record.forkedFrom === undefined ? {} : { forkedFrom: record.forkedFrom }),
   owner,
   cwd: record.location.directory,
   workspaceID: record.location.workspaceID

@@ -16,11 +16,12 @@ type Context = Pick<
   "events" | "location" | "onActivate" | "onSession" | "own" | "provide" | "state" | "upstream"
 >
 
-const entryOf = ({ sessionID, status, title, updatedAt }: SessionSummary): PickerEntry => ({
+const entryOf = ({ forkedFrom, sessionID, status, title, updatedAt }: SessionSummary): PickerEntry => ({
   sessionID,
   title,
   status,
-  updatedAt
+  updatedAt,
+  ...(forkedFrom === undefined ? {} : { forkedFrom })
 })
 
 /** The facet for session hosts. */

@@ -1,8 +1,9 @@
-/** The sessions of a place in the terminal: `/sessions` shows another one, `/new` begins one. It knows of no coordinator. */
+/** The sessions of a place in the terminal: `/sessions` shows another one, `/new` begins one, `/rename` names one. It knows of no coordinator. */
 import type { TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type PickerEntry, SessionPicker } from "./contract.ts"
+import { forkTree, searchSessions } from "./tree.ts"
 
 const minute = 60_000
 
@@ -30,8 +31,9 @@ export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext)
 
   yield* ctx.commands.register("session.choose", {
     slash: "sessions",
-    description: "Show another session of this folder",
-    run: () =>
+    argument: "[WORDS]",
+    description: "Show another session of this folder; WORDS of its title narrow the list",
+    run: (words) =>
       Effect.gen(function*() {
         const picker = yield* opened
         yield* picker.ready
@@ -46,15 +48,17 @@ export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext)
             "warning"
           )
         }
+        const found = searchSessions(known.sessions, words)
+        if (found.length === 0) return yield* ctx.ui.notify(`No session here is called anything like ${words}.`)
         const current = (yield* ctx.session.current)?.sessionID ?? null
         const now = yield* Clock.currentTimeMillis
         const sessionID = yield* ctx.ui.select({
           title: known.upstream === "connected"
             ? "Sessions"
             : "Sessions, as they were before the coordinator went away",
-          options: known.sessions.map((entry) => ({
+          options: forkTree(found).map(({ depth, entry }) => ({
             value: entry.sessionID,
-            label: labelOf(entry),
+            label: depth === 0 ? labelOf(entry) : `${"  ".repeat(Math.min(depth, 8) - 1)}└ ${labelOf(entry)}`,
             description: descriptionOf(entry, current, now)
           }))
         })
