@@ -258,6 +258,32 @@ describe("bezel serve", { timeout: 90_000 }, () => {
     }
   )
 
+  it("goes on with the turns of a host that was killed, although nobody looks", async () => {
+    const home = makeHome()
+    const model = await modelServer()
+    home.useServer(model)
+    model.reply(hanging)
+    model.always({ text: ["an answer after all"] })
+    const server = await startServer(home)
+    const id = await server.create()
+    await server.say(id, "go on")
+    await eventually(() => model.requests.length === 1)
+    // Until the server itself holds the session no longer.
+    const metrics = () =>
+      fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } }).then((answer) =>
+        answer.text()
+      )
+    await eventually(async () => (await metrics()).includes("\nbezel_sessions_held 0\n"))
+    const [host = 0] = hostsOf(home)
+    process.kill(host, "SIGKILL")
+    await eventually(() => model.requests.length === 2)
+    expect((await server.call("POST", `/session/${id}/wait?timeout=30`)).body).toMatchObject({
+      status: "idle",
+      text: "an answer after all"
+    })
+    expect(hostsOf(home)).not.toContain(host)
+  })
+
   it("goes on with turns that a killed server was working on, and not with those of others", async () => {
     const home = makeHome()
     const model = await modelServer()

@@ -1,12 +1,15 @@
 /** The fleet of a server, over each kind of placement: the same test for all. */
 import type { ConversationView } from "@bezel/core/harness"
-import { Conversation, conversationKey } from "@bezel/core/host"
+import { Conversation, conversationKey, type HostStatus } from "@bezel/core/host"
 import { Connection, makeMemoryPair } from "@bezel/core/rpc"
 import { ServiceError } from "@bezel/core/service"
 import { SessionPicker } from "@bezel/plugins/session-directory"
 import type { FleetShape } from "@bezel/server/serve"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, PubSub, Queue, Stream } from "effect"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { takeUpAfterDeaths } from "../../packages/server/src/serve/take-up.ts"
 import { fleetOver, type Isolation } from "./deployment.ts"
 
 const owner = { name: "owner", scope: "admin" } as const
@@ -201,6 +204,49 @@ describe("the roll", () => {
       yield* roll.enter(cut)
       yield* roll.enter(done)
       for (const id of [cut, foreign]) yield* fleet.records.report(id, { status: "active" })
-      expect(yield* roll.unfinished(fleet.records)).toEqual([cut])
+      expect((yield* roll.unfinished(fleet.records)).map(({ id }) => id)).toEqual([cut])
+      yield* roll.retain([])
+      expect(yield* roll.unfinished(fleet.records)).toEqual([])
+    }).pipe(Effect.scoped))
+})
+
+describe("work that was cut off", () => {
+  it.live("goes on when its host has died, that of its place alone; not when the host has died too often", () =>
+    Effect.gen(function*() {
+      const { fleet, roll, root, work } = yield* fleetOver("none")
+      const other = join(root, "other")
+      mkdirSync(other)
+      const [here, there] = yield* Effect.all([fleet.location(work), fleet.location(other)])
+      const [cut, rested] = yield* Effect.all([here.session.create(), here.session.create()])
+      const elsewhere = yield* there.session.create()
+      for (const { id } of [cut, rested, elsewhere]) yield* roll.enter(id)
+      for (const { id } of [cut, elsewhere]) yield* fleet.records.report(id, { status: "active" })
+      const changes = yield* PubSub.unbounded<HostStatus>()
+      const resumed = yield* Queue.unbounded<string>()
+      yield* Effect.forkScoped(
+        takeUpAfterDeaths({
+          records: fleet.records,
+          processes: { changes: Stream.fromPubSub(changes) },
+          session: (id) =>
+            Effect.map(
+              fleet.session(id),
+              (session) => ({ ...session, resume: (id) => Effect.asVoid(Queue.offer(resumed, id)) })
+            )
+        }, roll),
+        { startImmediately: true }
+      )
+      const status = (state: HostStatus["state"], directory: string): HostStatus => ({
+        id: directory,
+        location: { directory, workspaceID: null },
+        sessionID: null,
+        state,
+        pid: null,
+        error: null
+      })
+      for (const state of ["running", "failed", "stopped"] as const) yield* PubSub.publish(changes, status(state, work))
+      yield* PubSub.publish(changes, status("waiting", work))
+      yield* PubSub.publish(changes, status("waiting", other))
+      expect([yield* Queue.take(resumed), yield* Queue.take(resumed)]).toEqual([cut.id, elsewhere.id])
+      expect(yield* Queue.size(resumed)).toBe(0)
     }).pipe(Effect.scoped))
 })

@@ -24,7 +24,7 @@ export interface EmbedOptions {
 }
 
 /** A program that ends has its work go on when it says so; nobody takes it up by itself. */
-const noRoll: Roll = { enter: () => Effect.void, unfinished: () => Effect.succeed([]) }
+const noRoll: Pick<Roll, "enter"> = { enter: () => Effect.void }
 
 /** A client of the API of the locations of this program, for the length of the scope. */
 export const embed = ({ directory, lists, runCommand, version }: EmbedOptions): Effect.Effect<

@@ -27,7 +27,7 @@ export type OfferedList = (
 
 export interface FleetOptions {
   readonly lists: OfferedLists
-  readonly roll: Roll
+  readonly roll: Pick<Roll, "enter">
 }
 
 /** How long the client of a location stays after its last use. */

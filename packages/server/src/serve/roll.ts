@@ -5,7 +5,7 @@
  * A session is entered before anything is done with it. Sessions that only other programs have used are not on it: what
  * somebody has interrupted elsewhere does not go on because a server starts.
  */
-import type { SessionStoreShape } from "@bezel/core/session"
+import type { SessionRecord, SessionStoreShape } from "@bezel/core/session"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
@@ -17,8 +17,10 @@ const decode = Schema.decodeUnknownExit(Schema.fromJsonString(Sessions))
 export interface Roll {
   /** Remembers a session. */
   readonly enter: (sessionID: string) => Effect.Effect<void>
-  /** Those whose work an earlier server has left undone; all others are forgotten. */
-  readonly unfinished: (records: Pick<SessionStoreShape, "get">) => Effect.Effect<ReadonlyArray<string>>
+  /** Those that have work which nobody has ended. */
+  readonly unfinished: (records: Pick<SessionStoreShape, "get">) => Effect.Effect<ReadonlyArray<SessionRecord>>
+  /** Forgets all that have been entered, but for these. */
+  readonly retain: (sessions: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
 /** As many as are kept; older ones have rested for long. */
@@ -54,12 +56,16 @@ export const makeRoll = (file: string): Roll => {
         return write
       }),
     unfinished: Effect.fnUntraced(function*(records) {
-      const isUnfinished = (id: string) =>
-        records.get(id).pipe(Effect.map(({ status }) => status === "active"), Effect.orElseSucceed(() => false))
-      const left = yield* Effect.filter([...sessions], isUnfinished)
-      sessions = new Set(left)
-      yield* write
-      return left
-    })
+      const found = yield* Effect.forEach(
+        [...sessions],
+        (id) => Effect.orElseSucceed(records.get(id), () => null)
+      )
+      return found.flatMap((record) => record?.status === "active" ? [record] : [])
+    }),
+    retain: (kept) =>
+      Effect.suspend(() => {
+        sessions = new Set(kept)
+        return write
+      })
   }
 }

@@ -19,6 +19,7 @@ import { type AddressUnavailable, urlHost } from "./listen.ts"
 import { fleetLayer, type OfferedLists } from "./make-fleet.ts"
 import { makeRoll } from "./roll.ts"
 import { rpcUpgrades } from "./rpc.ts"
+import { takeUp, takeUpAfterDeaths } from "./take-up.ts"
 import { makeTokens, ownToken, type TokenError } from "./tokens.ts"
 
 export interface ServerOptions {
@@ -46,18 +47,6 @@ export interface RunningServer {
   readonly resumed: number
 }
 
-/** Has sessions that a server before this one was working on go on. */
-const takeUp = (fleet: FleetShape, sessions: ReadonlyArray<string>) =>
-  Effect.forEach(
-    sessions,
-    (id) =>
-      Effect.flatMap(fleet.session(id), (session) => session.resume(id)).pipe(
-        Effect.scoped,
-        Effect.catch((error) => Effect.logWarning(`The session ${id} could not be taken up again: ${error.message}`))
-      ),
-    { concurrency: 4, discard: true }
-  )
-
 /** Runs until the scope ends. `placement` is built once the data folder is this server's. */
 export const startServer = <R, E>(
   options: ServerOptions,
@@ -76,12 +65,14 @@ const open = (options: ServerOptions, token: Redacted.Redacted) =>
     const { folders, version } = options
     const roll = makeRoll(join(folders.data, "server", "sessions.json"))
     const fleet = Context.get(yield* Layer.build(fleetLayer({ lists: options.lists, roll })), Fleet)
+    const unfinished = yield* roll.unfinished(fleet.records)
+    yield* roll.retain(unfinished.map(({ id }) => id))
     const onUpgrade = yield* rpcUpgrades(fleet)
     const tokens = makeTokens(folders.state, token)
     const { port } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade })
     const url = `http://${urlHost(isEveryAddress(options.host) ? "127.0.0.1" : options.host)}:${port}`
     yield* announceServer(folders, { url, version })
-    const unfinished = yield* roll.unfinished(fleet.records)
+    yield* Effect.forkScoped(takeUpAfterDeaths(fleet, roll), { startImmediately: true })
     yield* Effect.forkScoped(takeUp(fleet, unfinished))
     return { url, token, fleet, resumed: unfinished.length } satisfies RunningServer
   })
