@@ -116,7 +116,7 @@ describe("git status", () => {
     ["# branch.oid (initial)\0# branch.head main\0", { head: null, branch: "main" }],
     ["# branch.oid abc\0# branch.head (detached)\0", { head: "abc", branch: null }],
     ["# branch.upstream origin/main\0# branch.ab +2 -3\0", { upstream: "origin/main", ahead: 2, behind: 3 }],
-    ["1 M. N... 1 1 1 a b x\0" + "1 .M N... 1 1 1 a b y\0" + "1 MM N... 1 1 1 a b z\0", { staged: 2, changed: 2 }],
+    ["1 M. N... 1 1 1 a b x\x001 .M N... 1 1 1 a b y\x001 MM N... 1 1 1 a b z\0", { staged: 2, changed: 2 }],
     ["2 R. N... 1 1 1 a b R100 new\0? old\0? real\0", { staged: 1, untracked: 1 }],
     ["u UU N... 1 1 1 1 a b c x\0? a b.txt\0? c\0", { conflicts: 1, untracked: 2 }],
     ["", { branch: null, staged: 0 }]

@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 
 /** One plugin of a manifest. */
 export const ManifestEntry = Schema.Struct({
-  /** Names the plugin everywhere: `bezel.chat`, `acme.review`. */
+  /** Names the plugin everywhere: `acme.chat`, `acme.review`. */
   id: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9@][A-Za-z0-9@/._-]*$/)),
   /** Where its code comes from, if not from the host itself: a package name or the path of a file. */
   package: Schema.optionalKey(Schema.NonEmptyString),

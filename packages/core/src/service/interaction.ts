@@ -36,7 +36,7 @@ export type InteractionOutcome<R> =
 
 export const Interaction = {
   /**
-   * `Interaction.make("bezel.question")({ request, response, unattended: "wait" })`
+   * `Interaction.make("acme.question")({ request, response, unattended: "wait" })`
    *
    * `confirm: true` means that the response `true` is the yes; a function says which valid response is one.
    */

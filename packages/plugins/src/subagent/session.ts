@@ -14,8 +14,9 @@ import { tool, type ToolCall, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type Agent, Agents, type AgentsShape } from "../agents/contract.ts"
+import { type Agent, Agents, type AgentsShape, defaultAgent, UnknownAgent } from "../agents/contract.ts"
 import { openSessions } from "../agents/open-sessions.ts"
+import { useIfThere } from "../optional/index.ts"
 import { follow, type Sums, sumsOf } from "./activity.ts"
 import { type SubagentDetails, SubagentOptions } from "./contract.ts"
 
@@ -26,7 +27,7 @@ export class SubagentOptionsError extends Schema.TaggedError<SubagentOptionsErro
 
 type Context = Pick<
   SessionContext,
-  "options" | "namespace" | "hooks" | "onActivate" | "onSession" | "session" | "tool" | "interactions" | "use"
+  "options" | "namespace" | "hooks" | "onActivate" | "onSession" | "session" | "tool" | "interactions" | "use" | "find"
 >
 
 const defaultMaxDepth = 3
@@ -144,7 +145,28 @@ const description =
   "call it several times at once."
 
 const listed = (agents: ReadonlyArray<Agent>): string =>
-  `\n\nAgents:\n${agents.map(({ description, name }) => `- ${name}: ${description}`).join("\n")}`
+  agents.length === 0
+    ? ""
+    : `\n\nAgents:\n${agents.map(({ description, name }) => `- ${name}: ${description}`).join("\n")}`
+
+/** Where the plugin of agents was left out, there is one for all. */
+const withoutAgents: AgentsShape = {
+  list: Effect.succeed([]),
+  get: (name) =>
+    name === null || name === defaultAgent
+      ? Effect.succeed({
+        name: defaultAgent,
+        description: "",
+        source: "",
+        prompt: null,
+        tools: {},
+        model: null,
+        thinking: null,
+        permissions: {},
+        readOnly: false
+      })
+      : Effect.fail(new UnknownAgent({ agent: name, message: "There are no agents here, so leave agent out." }))
+}
 
 /** The facet for session hosts. */
 export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
@@ -159,23 +181,21 @@ export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
     systemInstructions: (api) =>
       Effect.map(ctx.session.get(api.sessionID), ({ parentID }) => parentID === null ? undefined : instructions)
   })
-  const agents = yield* ctx.use(Agents)
   // The tool's description names the agents, which are known once their plugin is there.
-  yield* ctx.onActivate(
-    Effect.suspend(() =>
-      Effect.flatMap(agents.list, (all) =>
-        Effect.asVoid(ctx.tool.transform((draft) =>
-          draft.set(
-            "subagent",
-            tool({
-              description: description + listed(all),
-              input: Input,
-              replay: "safe",
-              permission: ({ agent }) => ({ access: "subagent", subjects: agent === undefined ? [] : [agent] }),
-              execute: subagent(ctx, agents, open, options.maxDepth ?? defaultMaxDepth)
-            })
-          )
-        )))
+  yield* ctx.onActivate(Effect.gen(function*() {
+    const agents = (yield* useIfThere(ctx, Agents)) ?? withoutAgents
+    const all = yield* agents.list
+    yield* ctx.tool.transform((draft) =>
+      draft.set(
+        "subagent",
+        tool({
+          description: description + listed(all),
+          input: Input,
+          replay: "safe",
+          permission: ({ agent }) => ({ access: "subagent", subjects: agent === undefined ? [] : [agent] }),
+          execute: subagent(ctx, agents, open, options.maxDepth ?? defaultMaxDepth)
+        })
+      )
     )
-  )
+  }))
 })
