@@ -1,4 +1,4 @@
-import { mayChange } from "@bezel/plugins/permissions"
+import { mayChange, unknownToOnlyRead } from "@bezel/plugins/permissions"
 import { describe, expect, it } from "@effect/vitest"
 
 const reasons = (command: string) => mayChange({ access: "bash", subjects: [command] })
@@ -103,5 +103,22 @@ describe("a conversation that only reads", () => {
       'a redirection would write "y"',
       'the command "FOO=1 rm x" is not known to only read'
     ])
+  })
+})
+
+describe("tools of servers", () => {
+  const tools = [
+    { name: "files_write", plugin: "bezel.mcp" },
+    { name: "files_read", plugin: "bezel.mcp" },
+    { name: "read_mcp_resource", plugin: "bezel.mcp" },
+    { name: "files_own", plugin: "somebody" }
+  ]
+
+  it("are not known to only read, except for those that the agent's own rules allow whole", () => {
+    expect(unknownToOnlyRead(tools, {})).toEqual(["files_write", "files_read"])
+    expect(unknownToOnlyRead(tools, { files_read: "allow", files_write: { x: "allow" }, "*": "allow" })).toEqual([
+      "files_write"
+    ])
+    expect(unknownToOnlyRead(tools, { "files_*": "ask" })).toEqual(["files_write", "files_read"])
   })
 })

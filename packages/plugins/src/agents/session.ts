@@ -14,6 +14,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as path from "node:path"
 import { type NarrowingSource, PermissionGate } from "../permissions/contract.ts"
+import { unknownToOnlyRead } from "../permissions/read-only.ts"
 import { coversAccess, deniedTools } from "../permissions/rules.ts"
 import { AgentsSetting } from "../settings/contract.ts"
 import {
@@ -109,16 +110,18 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
     agent: (name) =>
       Effect.gen(function*() {
         const agent = yield* Effect.option(agents.get(name))
-        const all = (yield* ctx.tool.list).map((tool) => tool.name)
+        const tools = yield* ctx.tool.list
+        const all = tools.map((tool) => tool.name)
         // Without its agent a conversation is offered nothing; it does not get as far as a request.
         if (agent._tag === "None") return { enabled: {}, denied: all, prompt: null }
-        const { model, permissions, prompt, thinking } = agent.value
+        const { model, permissions, prompt, readOnly, thinking } = agent.value
         const denied = [...gate.denied, ...deniedTools(permissions)]
         return {
           enabled: {},
           denied: [
             ...all.filter((name) => denied.some((access) => coversAccess(access, name))),
-            ...hiddenTools(agent.value, all)
+            ...hiddenTools(agent.value, all),
+            ...(readOnly ? unknownToOnlyRead(tools, permissions) : [])
           ],
           prompt,
           model,

@@ -5,7 +5,9 @@
  * change something. So a new tool of the system is refused until it is listed here, and never the other way round. What
  * programs do behind the back of a reading command (a pager that the user has configured) is not looked at.
  */
+import type { PermissionRules } from "./contract.ts"
 import { unknown } from "./pattern.ts"
+import { coversAccess } from "./rules.ts"
 import { readCommandLine, type SimpleCommand } from "./shell.ts"
 
 type Reads = (args: ReadonlyArray<string>) => boolean
@@ -174,6 +176,23 @@ const onlyReads = ({ assignments, words }: SimpleCommand): boolean => {
 }
 
 const shown = (text: string): string => JSON.stringify(text.split(unknown).join("…"))
+
+/**
+ * Tools of servers that somebody who only reads may not call: what they do is known to nobody here, whatever they say of
+ * themselves. Those that the rules of that agent allow by name are said to only read; `rules` are the agent's own.
+ */
+export const unknownToOnlyRead = (
+  tools: ReadonlyArray<{ readonly name: string; readonly plugin: string }>,
+  rules: PermissionRules
+): ReadonlyArray<string> =>
+  tools.filter(({ name, plugin }) =>
+    plugin === serversPlugin && !readingResources.has(name) &&
+    !Object.entries(rules).some(([access, rule]) => rule === "allow" && coversAccess(access, name))
+  ).map(({ name }) => name)
+
+/** The plugin whose tools are those of servers, except for two of its own. */
+const serversPlugin = "bezel.mcp"
+const readingResources: ReadonlySet<string> = new Set(["list_mcp_resources", "read_mcp_resource"])
 
 /** Why a call might change something, one phrase each; none if it only reads. Tools of other kinds are not looked at. */
 export const mayChange = (

@@ -40,7 +40,7 @@ import {
 import { decide, type Decision, strictest } from "./decide.ts"
 import { fileProbe } from "./probe.ts"
 import { makeProjectGrants, type ProjectGrants } from "./project-grants.ts"
-import { mayChange } from "./read-only.ts"
+import { mayChange, unknownToOnlyRead } from "./read-only.ts"
 import { compileRules, coversAccess, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
 import { declined, deniedByRule, expired, unattended } from "./texts.ts"
 
@@ -143,7 +143,10 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     const decisions = [yield* decideBy(rules, call, api)]
     for (const source of sources) {
       for (const narrowing of yield* source({ sessionID: api.sessionID, conversationID: api.conversationID })) {
-        decisions.push(onlyReading(narrowing, call), yield* decideBy(narrowingRules(narrowing, rules), call, api))
+        decisions.push(
+          onlyReading(narrowing, call, yield* ctx.tool.list),
+          yield* decideBy(narrowingRules(narrowing, rules), call, api)
+        )
       }
     }
     return strictest(decisions)
@@ -267,8 +270,16 @@ const onlyAllows = (rule: PermissionRules[string] | undefined): boolean =>
   rule !== undefined &&
   (typeof rule === "string" ? [rule] : Object.values(rule)).every((verdict) => verdict === "allow")
 
-const onlyReading = (narrowing: Narrowing, call: HookToolCall): Decision => {
-  const changes = narrowing.readOnly ? mayChange(call.permission) : []
+const onlyReading = (
+  narrowing: Narrowing,
+  call: HookToolCall,
+  tools: ReadonlyArray<{ readonly name: string; readonly plugin: string }>
+): Decision => {
+  const changes = !narrowing.readOnly
+    ? []
+    : unknownToOnlyRead(tools, narrowing.rules).includes(call.name)
+    ? [`the tool ${call.name} of an MCP server may change anything`]
+    : mayChange(call.permission)
   return changes.length === 0
     ? { verdict: "allow", reasons: [], grants: [] }
     : {
