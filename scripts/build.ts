@@ -47,7 +47,8 @@ const lighter: Plugin = {
       ({ kind, path }) => kind === "import-statement" ? { path, namespace: "builtin", sideEffects: false } : undefined
     )
     build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => {
-      const members = Object.keys(Object(process.getBuiltinModule(path)))
+      // Those that are globals as well are the ones that load much; whoever wants one has the global.
+      const members = Object.keys(Object(process.getBuiltinModule(path))).filter((name) => !(name in globalThis))
       return {
         contents: [
           `const builtin = /* @__PURE__ */ process.getBuiltinModule(${JSON.stringify(path)})`,
