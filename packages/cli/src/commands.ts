@@ -66,8 +66,13 @@ export const commands: ReadonlyArray<Command> = [
   command({
     name: "session list",
     summary: "lists the sessions of this folder, newest first",
-    options: { all: flag("those of every folder"), dir, json },
-    examples: ["bezel session list", "bezel session list --all --json"],
+    options: {
+      all: flag("those of every folder"),
+      dir,
+      search: text("TEXT", "those with this in their title"),
+      json
+    },
+    examples: ["bezel session list", "bezel session list --all --json", "bezel session list --search build"],
     load: async () => (await import("./agent.ts")).sessionList
   }),
   command({

@@ -7,10 +7,12 @@ import {
   type SessionRecord,
   SessionStore
 } from "@bezel/core/session"
+import type { SessionStorage } from "@bezel/core/storage"
 import * as Effect from "effect/Effect"
 import type { Environment, Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { exitCode } from "../exit.ts"
+import { standing } from "../export/transcript.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { globalLayer } from "../host/global.ts"
 import { runProcess } from "../host/process.ts"
@@ -24,7 +26,7 @@ const shown = (text: string): string => process.stdout.isTTY ? printable(text) :
 
 const withSessions = (
   environment: Environment,
-  effect: Effect.Effect<number, unknown, SessionStore>
+  effect: Effect.Effect<number, unknown, SessionStore | SessionStorage>
 ): Promise<number> => {
   const onWarning = (message: string): void => {
     process.stderr.write(`bezel: ${oneLine(message, 1_000)}\n`)
@@ -32,7 +34,9 @@ const withSessions = (
   return runProcess(Effect.scoped(Effect.provide(effect, globalLayer({ environment, trust: false, onWarning }))))
 }
 
-export const sessionList: Execute<{ readonly all: Flag; readonly dir: Text; readonly json: Flag }> = (
+export const sessionList: Execute<
+  { readonly all: Flag; readonly dir: Text; readonly search: Text; readonly json: Flag }
+> = (
   options,
   _,
   environment
@@ -47,6 +51,7 @@ export const sessionList: Execute<{ readonly all: Flag; readonly dir: Text; read
         const page: { readonly sessions: ReadonlyArray<SessionRecord>; readonly cursor: string | null } = yield* store
           .list({
             ...location,
+            ...(options.search === null ? {} : { text: options.search }),
             parentID: null,
             limit: 200,
             ...(cursor === null ? {} : { cursor })
@@ -84,19 +89,22 @@ const eachMessage = (sessionID: string, visit: (message: SessionMessage) => void
     for (const page of pages.toReversed()) for (const message of page) visit(message)
   })
 
+/** What stands, for a person; every entry, what was taken back included, for a program. */
 export const sessionShow: Execute<{ readonly json: Flag }> = (options, [id = ""], environment) =>
   withSessions(
     environment,
     Effect.gen(function*() {
-      yield* eachMessage(id, (message) => {
-        process.stdout.write(options.json ? `${JSON.stringify(message)}\n` : shown(transcriptText(message)))
-      })
+      if (options.json) {
+        yield* eachMessage(id, (message) => process.stdout.write(`${JSON.stringify(message)}\n`))
+        return exitCode.answered
+      }
+      for (const entry of standing(yield* exportSession(id))) process.stdout.write(shown(transcriptText(entry)))
       return exitCode.answered
     })
   )
 
 /** A message as a person reads it; results of tools are left to `--json`. */
-function transcriptText(message: SessionMessage): string {
+function transcriptText(message: Pick<SessionMessage, "model">): string {
   const lines: Array<string> = []
   for (const { content, role } of message.model ?? []) {
     if (typeof content === "string") continue

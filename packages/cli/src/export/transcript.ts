@@ -42,7 +42,7 @@ interface Node {
 }
 
 /** The main conversation as it stands, oldest first. */
-const standing = ({ conversations, entries }: SessionExport): ReadonlyArray<Entry> => {
+export const standing = ({ conversations, entries }: SessionExport): ReadonlyArray<Entry> => {
   const main = conversations[0]?.id
   const nodes = new Map<string, Node>()
   let newest: Node | null = null
