@@ -1,15 +1,13 @@
 import type { BeforeToolApi, Harness } from "@bezel/core/harness"
+import { makeJobKind, type ProcessHost, type ProcessStatus } from "@bezel/core/turn"
 import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import { call, never } from "../../../packages/core/src/testing/model.ts"
-import { memory, open, user } from "./fixture.ts"
-
-const settle = Effect.gen(function*() {
-  for (let n = 0; n < 60; n++) yield* Effect.yieldNow
-})
+import * as TestClock from "effect/testing/TestClock"
+import { call, defer, fail, never } from "../../../packages/core/src/testing/model.ts"
+import { memory, open, settle, simpleKind, user } from "./fixture.ts"
 
 it.effect("a session is quiescent only while no invocation exists, a waiting beforeTool included", () =>
   Effect.gen(function*() {
@@ -97,4 +95,97 @@ it.effect("suspending a request is not a failed attempt of anybody: it is asked 
       "bezel.user",
       "bezel.assistant"
     ])
+  }))
+
+it.effect("a session is not quiescent while a retry, a deferred answer, a task or a polling job sleeps", () =>
+  Effect.gen(function*() {
+    const running: ProcessStatus = { state: "running", pid: 1 }
+    const host: ProcessHost = {
+      start: () => Effect.succeed(running),
+      status: () => Effect.succeed(running),
+      kill: () => Effect.void,
+      output: () => Effect.succeed("")
+    }
+    const { harness } = yield* open(memory().storage(), [
+      [fail("unavailable", { retryAfterMs: 60_000 })],
+      [defer("token", 60_000)],
+      "answer"
+    ], { job: makeJobKind(host) })
+    const sleeper = simpleKind("sleeper", () => Effect.as(Effect.sleep("1 hour"), ""))
+    yield* harness.task(sleeper)
+    yield* harness.resume
+    const input = yield* harness.main.send(user("go"))
+    for (const stage of ["retrying", "deferred"]) {
+      yield* settle
+      expect((yield* harness.main.snapshot).view.turn?.generation?.stage).toBe(stage)
+      expect(yield* harness.quiescent).toBe(false)
+      expect(yield* harness.running).toEqual(new Set(["bezel.generation"]))
+      yield* TestClock.adjust("1 minute")
+    }
+    yield* input.wait
+    yield* settle
+    expect(yield* harness.quiescent).toBe(true)
+    const task = yield* harness.main.commit((tx) => tx.createTask(sleeper, {}, { background: true }))
+    yield* settle
+    expect(yield* harness.quiescent).toBe(false)
+    yield* harness.main.abortTask(task)
+    yield* settle
+    expect(yield* harness.quiescent).toBe(true)
+    const { job } = harness
+    if (job === null) return yield* Effect.die(new Error("no process host"))
+    yield* harness.main.commit((tx) =>
+      tx.createTask(job, { command: ["x"], directory: "/", env: {}, notBefore: null, every: null, notice: false })
+    )
+    yield* settle
+    yield* TestClock.adjust("1 minute")
+    expect(yield* harness.quiescent).toBe(false)
+    expect(yield* harness.running).toEqual(new Set(["bezel.job"]))
+  }))
+
+it.effect("the process host outlives a suspended session: a job that runs is found again, and not started twice", () =>
+  Effect.gen(function*() {
+    const session = memory()
+    const started: Array<string> = []
+    let status: ProcessStatus = { state: "running", pid: 1 }
+    const host: ProcessHost = {
+      start: (key) => Effect.sync(() => (started.push(key), status)),
+      status: () => Effect.sync(() => status),
+      kill: () => Effect.void,
+      output: () => Effect.succeed("its output")
+    }
+    const first = yield* open(session.storage(), [], { job: makeJobKind(host) })
+    yield* first.harness.resume
+    const { job } = first.harness
+    if (job === null) return yield* Effect.die(new Error("no process host"))
+    const ref = yield* first.harness.main.commit((tx) =>
+      tx.createTask(job, { command: ["x"], directory: "/", env: {}, notBefore: null, every: null, notice: false })
+    )
+    yield* settle
+    yield* TestClock.adjust("1 second")
+    yield* first.harness.suspend
+    status = { state: "exited", code: 3, signal: null }
+    const second = yield* open(session.storage(), [], { job: makeJobKind(host) })
+    yield* second.harness.resume
+    expect(yield* second.harness.main.waitForTask(ref)).toMatchObject({
+      status: "completed",
+      result: { state: "exited", code: 3, output: "its output" }
+    })
+    expect(started.length).toBe(1)
+  }))
+
+it.effect("a hold within a hold ends with the outer one, and a suspended session starts nothing when it is released", () =>
+  Effect.gen(function*() {
+    const { harness, model } = yield* open(memory().storage(), ["never asked"])
+    yield* harness.resume
+    const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
+    yield* harness.hold.pipe(Scope.provide(outer))
+    yield* harness.hold.pipe(Scope.provide(inner))
+    yield* harness.main.send(user("go"))
+    yield* Scope.close(inner, Exit.void)
+    yield* settle
+    expect(model.requests.length).toBe(0)
+    yield* harness.suspend
+    yield* Scope.close(outer, Exit.void)
+    yield* settle
+    expect(model.requests.length).toBe(0)
   }))
