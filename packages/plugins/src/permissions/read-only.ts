@@ -187,7 +187,9 @@ export const unknownToOnlyRead = (
 ): ReadonlyArray<string> =>
   tools.filter(({ name, plugin }) =>
     plugin === serversPlugin && !readingResources.has(name) &&
-    !Object.entries(rules).some(([access, rule]) => rule === "allow" && coversAccess(access, name))
+    !Object.entries(rules).some(([access, rule]) =>
+      coversAccess(access, name) && (typeof rule === "string" ? rule : rule["*"]) === "allow"
+    )
   ).map(({ name }) => name)
 
 /** The plugin whose tools are those of servers, except for two of its own. */
