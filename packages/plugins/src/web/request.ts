@@ -9,8 +9,7 @@ import { ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { lookup as resolveName, type LookupAddress } from "node:dns"
-import * as http from "node:http"
-import * as https from "node:https"
+import type * as http from "node:http"
 import { isIP, type LookupFunction } from "node:net"
 import type { Readable } from "node:stream"
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib"
@@ -80,6 +79,10 @@ const publicLookup: LookupFunction = (host, options, callback) => {
   })
 }
 
+/** Loaded when it is needed: most runs fetch no page. */
+const client = (protocol: string) =>
+  protocol === "https:" ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http")
+
 const decoded = (response: http.IncomingMessage): Readable => {
   switch (response.headers["content-encoding"]?.trim().toLowerCase()) {
     case "gzip":
@@ -118,7 +121,7 @@ const exchange = (url: URL, { maxBytes, mayBePrivate }: WebRequest): Effect.Effe
       return resume(Effect.fail(failure(url, refusal(url.hostname, host))))
     }
     const fail = (cause: unknown) => resume(Effect.fail(failure(url, cause)))
-    const request = (url.protocol === "https:" ? https : http).request(url, {
+    const request = client(url.protocol).request(url, {
       // A connection that somebody else has opened was not judged here.
       agent: false,
       ...(isFree ? {} : { lookup: publicLookup }),
