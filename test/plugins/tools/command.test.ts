@@ -59,3 +59,31 @@ describe("bezel run with commands", () => {
     expect(last).toContain(`Stopped the job ${job}.`)
   })
 })
+
+describe("bezel run with documents", () => {
+  it("reads the text of a PDF document and the cells of a notebook", async () => {
+    const home = makeHome()
+    const stream = "BT /F 12 Tf 10 50 Td (Hello PDF) Tj ET"
+    home.write(
+      "work/a.pdf",
+      `%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 1/Kids[3 0 R]>>endobj\n` +
+        `3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 100]/Resources<</Font<</F 5 0 R>>>>/Contents 4 0 R>>endobj\n` +
+        `4 0 obj<</Length ${stream.length}>>stream\n${stream}\nendstream endobj\n` +
+        `5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\ntrailer<</Size 6/Root 1 0 R>>\n`
+    )
+    home.write("work/b.ipynb", JSON.stringify({ cells: [{ cell_type: "code", source: "1 + 1" }] }))
+    const server = await serve(
+      { calls: [{ name: "read", args: { path: "a.pdf" } }, { name: "read", args: { path: "b.ipynb" } }] },
+      { text: "ok" }
+    )
+    home.useServer(server)
+    expect(await home.run(["run", "go"])).toMatchObject({
+      code: 0,
+      stdout: "ok\n",
+      stderr: "✓ read a.pdf\n✓ read b.ipynb\n"
+    })
+    const told = JSON.stringify(messagesOf(server.requests[1]?.body))
+    expect(told).toContain("[Page 1]\\nHello PDF")
+    expect(told).toContain("[Cell 1, code]\\n1 + 1")
+  })
+})
