@@ -1,7 +1,7 @@
 import { makePresentation, Plugin } from "@bezel/core/host"
-import { call, scriptedModel, testSessionHost } from "@bezel/core/testing"
+import { call, scriptedModel, startModelServer, testSessionHost } from "@bezel/core/testing"
 import { builtinTerminalPlugins } from "@bezel/plugins"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, onTestFinished } from "@effect/vitest"
 import { Effect, Fiber, Option, Queue, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -132,9 +132,21 @@ describe("the examples for authors", () => {
       yield* other.cancel()
     }).pipe(Effect.scoped))
 
+  it("release: its agent and its command are there, and can be run", async () => {
+    const server = await startModelServer({ text: "Prepared." })
+    onTestFinished(() => server.close())
+    const home = makeHome()
+    home.useServer(server, { plugins: [path.join(root, "examples/authors/release.ts")] })
+    const ended = await home.run(["run", "/release 1.2.0"], { env: { BEZEL_SOURCE: "1" } })
+    expect(ended).toMatchObject({ code: 0, stdout: "Prepared.\n" })
+    const sent = JSON.stringify(server.requests[0])
+    expect(sent).toContain("Prepare the release 1.2.0: update the changelog")
+    expect(sent).toContain("You prepare releases. Never push.")
+  })
+
   it("load as files that settings name", async () => {
     const home = makeHome()
-    const files = ["guard", "notes", "counter", "reminder", "parrot", "board", "watch", "count"]
+    const files = ["guard", "notes", "counter", "reminder", "parrot", "board", "watch", "count", "release"]
     home.settings({ plugins: files.map((name) => path.join(root, `examples/authors/${name}.ts`)) })
     const ended = await home.run(["plugin", "doctor"], { env: { BEZEL_SOURCE: "1" } })
     expect(ended).toMatchObject({ code: 0, stderr: "" })

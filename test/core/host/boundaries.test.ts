@@ -39,10 +39,14 @@ describe("a facet of", () => {
         ...log,
         ...services,
         ...clients,
+        ...["agent", "command", "skill"].flatMap((kind) =>
+          ["changes", "list", "reload", "transform"].map((member) => `${kind}.${member}`)
+        ),
         "filesystem",
         "hooks",
         "interactions.relay",
         "interactions.request",
+        "models.resolve",
         "namespace",
         "onSession",
         "process.spawn",

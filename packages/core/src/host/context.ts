@@ -38,6 +38,7 @@ import type { ToolDraft } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
 import type { Clients } from "./clients.ts"
 import type { CoordinatorContext } from "./coordinator-context.ts"
+import type { AgentDefinition, CommandDefinition, Defined, DefinitionDraft, SkillDefinition } from "./definitions.ts"
 import type { PluginLog } from "./log.ts"
 
 /** What every context has. */
@@ -101,6 +102,12 @@ export interface Contribution<Draft, Item> {
   readonly list: Effect.Effect<ReadonlyArray<Item>>
 }
 
+/** Definitions of one kind, by name. */
+export interface DefinitionContribution<D> extends Contribution<DefinitionDraft<D>, Defined<D>> {
+  /** What they are now, then after each change. */
+  readonly changes: Stream.Stream<ReadonlyArray<Defined<D>>>
+}
+
 /** A provider of models, as the registry lists it. */
 export interface ListedProvider {
   readonly id: string
@@ -162,6 +169,10 @@ export interface SessionContext extends PluginContext, ServiceProviding, Harness
     { readonly name: string; readonly plugin: string; readonly description: string; readonly namesAccess: boolean }
   >
   readonly provider: Contribution<ProviderDraft, ListedProvider>
+  /** What is contributed here stands below what the user and the project have of the same name. */
+  readonly agent: DefinitionContribution<AgentDefinition>
+  readonly command: DefinitionContribution<CommandDefinition>
+  readonly skill: DefinitionContribution<SkillDefinition>
   /** For what a plugin asks a model itself; `null` is the default one. What it costs is in no session's totals. */
   readonly models: Pick<ModelSource, "resolve">
   readonly interactions: {

@@ -13,6 +13,13 @@ import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
 import type { RegistrationError, ServiceDirectoryShape, ServiceError } from "../service/index.ts"
 import type { SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
+import type {
+  AgentDefinition,
+  CommandDefinition,
+  DefinitionDraft,
+  DefinitionRegistries,
+  SkillDefinition
+} from "./definitions.ts"
 import { type Need, workingOrder } from "./order.ts"
 
 /** What facets of every host that provides services register. */
@@ -37,6 +44,9 @@ export type SessionRegistration =
   | ServiceRegistration
   | { readonly kind: "tool"; readonly entry: ContributionEntry<ToolDraft> }
   | { readonly kind: "provider"; readonly entry: ContributionEntry<ProviderDraft> }
+  | { readonly kind: "agent"; readonly entry: ContributionEntry<DefinitionDraft<AgentDefinition>> }
+  | { readonly kind: "command"; readonly entry: ContributionEntry<DefinitionDraft<CommandDefinition>> }
+  | { readonly kind: "skill"; readonly entry: ContributionEntry<DefinitionDraft<SkillDefinition>> }
   | { readonly kind: "declaration"; readonly declaration: SessionDeclaration }
 
 type Registrations = ReadonlyArray<Registered<SessionRegistration>>
@@ -152,6 +162,7 @@ const only = <K extends SessionRegistration["kind"]>(registrations: Registration
 export const makeBinding = (host: {
   readonly tools: Pick<ToolRegistryService, "replace" | "faults">
   readonly providers: Pick<ProviderRegistryService, "contributions">
+  readonly definitions: DefinitionRegistries
   readonly runtime: Pick<SessionRuntimeHost, "declare" | "exchanging">
   readonly directory: Pick<ServiceDirectoryShape, "catalogue" | "handOver">
 }): Binding<SessionRegistration> => {
@@ -174,6 +185,19 @@ export const makeBinding = (host: {
           yield* host.providers.contributions.replace({
             remove: only(removed, "provider").map(({ entry }) => entry),
             add: only(added, "provider").map(({ entry }) => entry)
+          })
+          const { agent, command, skill } = host.definitions
+          yield* agent.replace({
+            remove: only(removed, "agent").map(({ entry }) => entry),
+            add: only(added, "agent").map(({ entry }) => entry)
+          })
+          yield* command.replace({
+            remove: only(removed, "command").map(({ entry }) => entry),
+            add: only(added, "command").map(({ entry }) => entry)
+          })
+          yield* skill.replace({
+            remove: only(removed, "skill").map(({ entry }) => entry),
+            add: only(added, "skill").map(({ entry }) => entry)
           })
           yield* host.runtime.declare({
             remove: only(removed, "declaration").map(({ declaration }) => declaration),

@@ -34,7 +34,8 @@ import { declareHooks, declareNamespace, declareSection, declareSession, declare
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
 import type { ClientRoster } from "./clients.ts"
-import type { Contribution, ListedProvider, SessionContext } from "./context.ts"
+import type { Contribution, DefinitionContribution, ListedProvider, SessionContext } from "./context.ts"
+import type { DefinitionDraft, DefinitionRegistries, DefinitionRegistry } from "./definitions.ts"
 import { type Generations, readBy } from "./generation.ts"
 import { guarded } from "./guard.ts"
 import { makePluginLog } from "./log.ts"
@@ -54,6 +55,7 @@ export interface SessionHostParts {
   readonly tools: ToolRegistryService
   readonly providers: ProviderRegistryService
   readonly job: TaskKind<JobSpec>
+  readonly definitions: DefinitionRegistries
   readonly generations: Generations
   readonly upstream: UpstreamOfHost
   readonly filesystem: SessionContext["filesystem"]
@@ -82,6 +84,14 @@ const contribution = <Draft, Item>(
   reload: Effect.Effect<void>,
   list: Effect.Effect<ReadonlyArray<Item>>
 ): Contribution<Draft, Item> => ({ transform: contribute, reload, list })
+
+const defined = <D>(
+  registry: DefinitionRegistry<D>,
+  contribute: (change: (draft: DefinitionDraft<D>) => void) => Effect.Effect<Registration>
+): DefinitionContribution<D> => ({
+  ...contribution(contribute, registry.reload, registry.current),
+  changes: registry.changes
+})
 
 const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): HarnessExtensions & TaskExtensions => {
   const { contributor, scoped } = registering(facet)
@@ -185,6 +195,12 @@ export const makeSessionContext = (
       )
     ),
     models: { resolve: parts.providers.resolve },
+    agent: defined(parts.definitions.agent, (change) => register({ kind: "agent", entry: { contributor, change } })),
+    command: defined(
+      parts.definitions.command,
+      (change) => register({ kind: "command", entry: { contributor, change } })
+    ),
+    skill: defined(parts.definitions.skill, (change) => register({ kind: "skill", entry: { contributor, change } })),
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
     turns: { configure: parts.runtime.configureTurns },
     reverting: (by) => facet.own(parts.runtime.reverting(by)),

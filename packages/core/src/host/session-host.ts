@@ -33,6 +33,7 @@ import { makeClientRoster } from "./clients.ts"
 import type { SessionContext } from "./context.ts"
 import { provideConversations } from "./conversation-provider.ts"
 import { Conversation } from "./conversation.ts"
+import { makeDefinitions } from "./definitions.ts"
 import { makeGenerations } from "./generation.ts"
 import { type CurrentSettings, makeCurrentSettings } from "./location-settings.ts"
 import { Plugins, versionsOf } from "./plugins.ts"
@@ -149,6 +150,7 @@ const makeSessionHost = Effect.gen(function*() {
     job,
     tools,
     providers,
+    definitions: yield* makeDefinitions,
     generations: makeGenerations({ code: runtime.code, tools, providers }),
     upstream: yield* makeUpstream(location, manifest),
     session: makeSessionApi(location, yield* SessionStore, runtime),
@@ -187,7 +189,14 @@ const makePluginKernel = Effect.gen(function*() {
     ...(plugins.limits === undefined ? {} : { limits: plugins.limits })
   })
   host.loads(Effect.map(kernel.plugins, versionsOf))
-  const faults = [...yield* host.tools.faults, ...yield* host.providers.contributions.faults]
+  const { agent, command, skill } = host.definitions
+  const faults = (yield* Effect.all([
+    host.tools.faults,
+    host.providers.contributions.faults,
+    agent.faults,
+    command.faults,
+    skill.faults
+  ])).flat()
   yield* Effect.forEach(faults, (fault) => Effect.logWarning(fault.message), { discard: true })
   const settings = yield* Settings
   const reading = yield* Semaphore.make(1)

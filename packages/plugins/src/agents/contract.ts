@@ -15,7 +15,7 @@ export interface Agent {
   readonly name: string
   /** When to use it; models read this too. */
   readonly description: string
-  /** Where it is from: `built-in`, `settings`, or the file; later ones that added to it behind. */
+  /** Where it is from: `built-in`, `settings`, a plugin or the file; later ones that added to it behind. */
   readonly source: string
   /** Added in front of the system message; `null`: nothing. */
   readonly prompt: string | null
@@ -35,7 +35,7 @@ export class UnknownAgent extends Schema.TaggedError<UnknownAgent>()("UnknownAge
   message: Schema.String
 }) {}
 
-/** The agents of a location. They do not change while it is up. */
+/** The agents of a location. Those of plugins come and go with them; the others do not change while it is up. */
 export interface AgentsShape {
   /** By name; built-in ones first. */
   readonly list: Effect.Effect<ReadonlyArray<Agent>>

@@ -6,17 +6,18 @@
  * its conversations start, whatever agent those have: who may not write cannot have somebody write. A conversation whose
  * agent is not there (any more) runs nothing and asks no model; it says so.
  */
-import type { SessionContext } from "@bezel/core/host"
+import type { AgentDefinition, Defined, SessionContext } from "@bezel/core/host"
 import type { OpenSession } from "@bezel/core/session"
 import { AppPaths, projectFolders } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as path from "node:path"
-import { type NarrowingSource, PermissionGate } from "../permissions/contract.ts"
+import { useIfThere } from "../optional/index.ts"
+import { type NarrowingSource, PermissionGate, type PermissionGateShape } from "../permissions/contract.ts"
 import { unknownToOnlyRead } from "../permissions/read-only.ts"
 import { coversAccess, deniedTools } from "../permissions/rules.ts"
-import { AgentsSetting } from "../settings/contract.ts"
+import { AgentSettings, AgentsSetting } from "../settings/contract.ts"
 import {
   type Agent,
   AgentList,
@@ -28,10 +29,11 @@ import {
 } from "./contract.ts"
 import { agentFiles } from "./file.ts"
 import { openSessions } from "./open-sessions.ts"
-import { collectAgents, hiddenTools } from "./registry.ts"
+import { type AgentSource, collectAgents, type CollectedAgents, hiddenTools } from "./registry.ts"
 
 type Context = Pick<
   SessionContext,
+  | "agent"
   | "options"
   | "location"
   | "settings"
@@ -43,13 +45,14 @@ type Context = Pick<
   | "turns"
   | "provide"
   | "use"
+  | "find"
   | "onActivate"
 >
 
 /** A chain of sub-agents longer than this is one that does not end. */
 const maxAncestors = 64
 
-const readAgents = Effect.fnUntraced(function*(ctx: Pick<Context, "options" | "location" | "settings">) {
+const readSources = Effect.fnUntraced(function*(ctx: Pick<Context, "options" | "location" | "settings">) {
   const options = yield* Schema.decodeUnknownEffect(AgentsOptions, { onExcessProperty: "error" })(ctx.options ?? {})
   const configDirectory = options.configDirectory ??
     (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.config)), AppPaths.layer))
@@ -59,20 +62,41 @@ const readAgents = Effect.fnUntraced(function*(ctx: Pick<Context, "options" | "l
     source: "settings",
     agent: Result.succeed(agent)
   }))
-  return collectAgents([
+  return [
     ...yield* agentFiles(path.join(configDirectory, "agents")),
     ...inSettings,
     ...(yield* Effect.forEach(
       folders,
       (folder) => agentFiles(path.join(folder, ".bezel", "agents"), folders[0] ?? folder)
     )).flat()
-  ])
+  ]
 })
 
-const makeShape = ({ agents, broken }: ReturnType<typeof collectAgents>): AgentsShape => ({
-  list: Effect.succeed([...agents.values()]),
+/** An agent that a plugin contributes, as strictly checked as one of the settings. */
+const contributed = ({ definition, name, plugin }: Defined<AgentDefinition>): AgentSource => ({
+  name,
+  source: `plugin ${plugin}`,
+  agent: Result.mapError(
+    Schema.decodeUnknownResult(AgentSettings, { onExcessProperty: "error" })(definition),
+    ({ message }) => message.replace(/\s+/g, " ")
+  )
+})
+
+/** Those of plugins, under what the user and the project say of the same names. */
+const makeCollected = (ctx: Pick<Context, "agent">, sources: ReadonlyArray<AgentSource>) => {
+  let of: ReadonlyArray<Defined<AgentDefinition>> | null = null
+  let collected = collectAgents(sources)
+  return Effect.map(ctx.agent.list, (all) => {
+    if (all === of) return collected
+    of = all
+    return collected = collectAgents([...all.map(contributed), ...sources])
+  })
+}
+
+const makeShape = (collected: Effect.Effect<CollectedAgents>): AgentsShape => ({
+  list: Effect.map(collected, ({ agents }) => [...agents.values()]),
   get: (name) =>
-    Effect.suspend(() => {
+    Effect.flatMap(collected, ({ agents, broken }) => {
       const wanted = name ?? defaultAgent
       const found = agents.get(wanted)
       if (found !== undefined) return Effect.succeed(found)
@@ -84,19 +108,25 @@ const makeShape = ({ agents, broken }: ReturnType<typeof collectAgents>): Agents
 
 /** The facet for session hosts. */
 export const session = Effect.fn("agents/session")(function*(ctx: Context) {
-  const collected = yield* readAgents(ctx)
-  yield* Effect.forEach(collected.broken.values(), (problem) => Effect.logWarning(problem), { discard: true })
+  const collected = makeCollected(ctx, yield* readSources(ctx))
   const agents = makeShape(collected)
   yield* ctx.provide(Agents, agents)
   yield* ctx.provide(AgentList, {
     list: () =>
-      Effect.succeed(
-        [...collected.agents.values()].map(({ description, name, source }) => ({ name, description, source }))
-      )
+      Effect.map(agents.list, (all) => all.map(({ description, name, source }) => ({ name, description, source })))
   })
-  const gate = yield* ctx.use(PermissionGate)
+  let gate: PermissionGateShape | null = null
+  // Once those of all plugins are there.
   yield* ctx.onActivate(Effect.gen(function*() {
-    for (const { name, permissions, source, tools } of collected.agents.values()) {
+    const { agents: all, broken } = yield* collected
+    yield* Effect.forEach(broken.values(), (problem) => Effect.logWarning(problem), { discard: true })
+    gate = yield* useIfThere(ctx, PermissionGate)
+    if (gate === null) {
+      return yield* Effect.logWarning(
+        "There is no gate over tools here, so what agents may not do is only hidden from them: commands are not looked at."
+      )
+    }
+    for (const { name, permissions, source, tools } of all.values()) {
       for (const { message } of yield* gate.unknown([...Object.keys(permissions), ...Object.keys(tools)])) {
         yield* Effect.logWarning(
           `What the agent ${JSON.stringify(name)} (${source}) says of a tool has no effect: ${message}`
@@ -115,7 +145,7 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
         // Without its agent a conversation is offered nothing; it does not get as far as a request.
         if (agent._tag === "None") return { enabled: {}, denied: all, prompt: null }
         const { model, permissions, prompt, readOnly, thinking } = agent.value
-        const denied = [...gate.denied, ...deniedTools(permissions)]
+        const denied = [...gate?.denied ?? [], ...deniedTools(permissions)]
         return {
           enabled: {},
           denied: [
@@ -157,7 +187,7 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
       }
       return found.map(({ name, permissions, readOnly }) => ({ name, rules: permissions, readOnly }))
     })
-  yield* ctx.onActivate(Effect.suspend(() => gate.narrow(narrowings)))
+  yield* ctx.onActivate(Effect.suspend(() => gate === null ? Effect.void : gate.narrow(narrowings)))
 })
 
 /**

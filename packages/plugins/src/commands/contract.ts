@@ -15,8 +15,9 @@ export const CommandInfo = Schema.Struct({
   /** The agent and the model (`provider/model`) that its conversation goes on with; `null`: those that it has. */
   agent: Schema.NullOr(Schema.String),
   model: Schema.NullOr(Schema.String),
+  /** The file, or which plugin it is from. */
   file: Schema.String,
-  source: Schema.Literals(["user", "project"])
+  source: Schema.Literals(["user", "project", "plugin"])
 })
 
 /** The commands of a location by name, and what is wrong with those that are not among them, one sentence each. */
@@ -50,7 +51,7 @@ export const CommandCall = Schema.Struct({
   requestID: Schema.optionalKey(Schema.String)
 })
 
-/** The commands of a location. They do not change while it is up. */
+/** The commands of a location. Those of plugins come and go with them; the others do not change while it is up. */
 export interface PromptCommandsShape {
   readonly found: Effect.Effect<CommandsFound>
   readonly expand: (name: string, args: string) => Effect.Effect<ExpandedCommand, CommandError>

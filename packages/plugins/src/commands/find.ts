@@ -26,7 +26,7 @@ export interface PromptCommand extends CommandInfo {
 }
 
 const maxCommands = 200
-const commandName = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
+export const commandName = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
 
 const Head = Schema.Struct({
   description: Schema.optionalKey(Schema.String),

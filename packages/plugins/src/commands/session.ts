@@ -3,7 +3,7 @@
  *
  * A command that names an agent or a model has the conversation go on with that, as if the person had chosen it first.
  */
-import type { SessionContext } from "@bezel/core/host"
+import type { CommandDefinition, Defined, SessionContext } from "@bezel/core/host"
 import { parseModelRef } from "@bezel/core/model"
 import { AppPaths, projectFolders } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
@@ -21,10 +21,31 @@ import {
   PromptCommands,
   type PromptCommandsShape
 } from "./contract.ts"
-import { expandTemplate } from "./expand.ts"
-import { findCommands, type PromptCommand } from "./find.ts"
+import { expandTemplate, hasPlaces } from "./expand.ts"
+import { commandName, findCommands, type PromptCommand } from "./find.ts"
 
-type Context = Pick<SessionContext, "options" | "location" | "session" | "provide" | "find">
+type Context = Pick<SessionContext, "options" | "location" | "session" | "provide" | "find" | "command">
+
+type CommandMap = ReadonlyMap<string, PromptCommand>
+
+const contributed = ({ definition, name, plugin }: Defined<CommandDefinition>): PromptCommand => ({
+  name,
+  description: definition.description,
+  argument: definition.argument ?? (hasPlaces(definition.template) ? "[ARGUMENTS]" : null),
+  agent: definition.agent ?? null,
+  model: definition.model ?? null,
+  template: definition.template,
+  file: `plugin ${plugin}`,
+  source: "plugin"
+})
+
+/** By name in order; what the user and the project have stands before what a plugin contributes under the same name. */
+const withContributed = (all: ReadonlyArray<Defined<CommandDefinition>>, files: CommandMap): CommandMap =>
+  new Map(
+    [...all.filter(({ name }) => commandName.test(name)).map(contributed), ...files.values()]
+      .map((command) => [command.name, command] as const)
+      .sort(([left], [right]) => left < right ? -1 : 1)
+  )
 
 const infoOf = ({ agent, argument, description, file, model, name, source }: PromptCommand): CommandInfo => ({
   name,
@@ -38,10 +59,11 @@ const infoOf = ({ agent, argument, description, file, model, name, source }: Pro
 
 const makeCommands = (
   ctx: Pick<Context, "session" | "find">,
-  commands: ReadonlyMap<string, PromptCommand>,
-  found: CommandsFound
+  current: Effect.Effect<CommandMap>,
+  problems: CommandsFound["problems"]
 ): PromptCommandsShape => {
   const expand = Effect.fn("commands.expand")(function*(name: string, args: string) {
+    const commands = yield* current
     const command = commands.get(name)
     if (command === undefined) {
       const names = [...commands.keys()].join(", ")
@@ -87,7 +109,11 @@ const makeCommands = (
     return yield* Effect.mapError(sent, ({ message }) => new CommandError({ code: "refused", message }))
   })
 
-  return { found: Effect.succeed(found), expand, run }
+  return {
+    found: Effect.map(current, (commands) => ({ commands: [...commands.values()].map(infoOf), problems })),
+    expand,
+    run
+  }
 }
 
 /** The facet for session hosts. */
@@ -98,8 +124,7 @@ export const session = Effect.fn("commands/session")(function*(ctx: Context) {
   const folders = options.trusted === true ? yield* projectFolders(ctx.location.directory) : []
   const { commands, problems } = yield* findCommands(configDirectory, folders)
   yield* Effect.forEach(problems, (problem) => Effect.logWarning(problem), { discard: true })
-  const sorted = [...commands.values()].sort((left, right) => left.name < right.name ? -1 : 1)
-  const shape = makeCommands(ctx, commands, { commands: sorted.map(infoOf), problems })
+  const shape = makeCommands(ctx, Effect.map(ctx.command.list, (all) => withContributed(all, commands)), problems)
   yield* ctx.provide(PromptCommands, shape)
   yield* ctx.provide(PromptCommandList, { list: () => shape.found, run: shape.run })
 })

@@ -15,8 +15,8 @@ export const Skill = Schema.Struct({
   file: Schema.String,
   /** Absolute path of its folder; what is in it may be read without a rule. */
   folder: Schema.String,
-  /** Whose it is: this user's, or the project's that is trusted. */
-  source: Schema.Literals(["user", "project"])
+  /** Whose it is: this user's, the project's that is trusted, or a plugin's. */
+  source: Schema.Literals(["user", "project", "plugin"])
 })
 
 /** The skills of a location, and what is wrong with those that are not among them, one sentence each. */
@@ -26,7 +26,7 @@ export const SkillsFound = Schema.Struct({
   problems: Schema.Array(Schema.String)
 })
 
-/** They do not change while the location is up; the text of one is read when it is loaded. */
+/** Those of plugins come and go with them; the others do not change while the location is up. The text is read when it is loaded. */
 export interface SkillsShape {
   readonly found: Effect.Effect<SkillsFound>
 }

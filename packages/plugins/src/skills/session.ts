@@ -4,22 +4,24 @@
  * Where there are none, nothing is said and no tool is offered. What is in a skill's folder can be read without a rule, also
  * where the folder is the user's and outside of the location; running something of it is judged as every command is.
  */
-import type { SessionContext } from "@bezel/core/host"
+import type { Defined, SessionContext, SkillDefinition } from "@bezel/core/host"
 import { AppPaths, projectFolders } from "@bezel/core/settings"
 import { tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { describeFault, readMarkdown } from "../markdown/index.ts"
+import { useIfThere } from "../optional/index.ts"
 import { PermissionGate } from "../permissions/contract.ts"
 import { type Skill, type SkillDetails, SkillList, Skills, SkillsOptions } from "./contract.ts"
 import { findSkills } from "./find.ts"
 
 type Context = Pick<
   SessionContext,
-  "options" | "location" | "section" | "tool" | "provide" | "find" | "onActivate"
+  "options" | "location" | "section" | "skill" | "tool" | "provide" | "use" | "find" | "onActivate"
 >
 
 /** Bytes of the list in the system message; names beyond are counted only. */
@@ -114,14 +116,48 @@ export const session = Effect.fn("skills/session")(function*(ctx: Context) {
   const folders = options.trusted === true ? yield* projectFolders(ctx.location.directory) : []
   const found = yield* findSkills(configDirectory, folders)
   yield* Effect.forEach(found.problems, (problem) => Effect.logWarning(problem), { discard: true })
-  yield* ctx.provide(Skills, { found: Effect.succeed(found) })
-  yield* ctx.provide(SkillList, { list: () => Effect.succeed(found) })
-  if (found.skills.length === 0) return
-  const section = skillSection(found.skills)
-  yield* ctx.section({ id: "skills.list", order: 300, text: () => Effect.succeed(section) })
-  yield* ctx.tool.transform((draft) => draft.set("skill", skillTool(found.skills, folders[0] ?? null)))
+  let current = found
+  yield* ctx.provide(Skills, { found: Effect.sync(() => current) })
+  yield* ctx.provide(SkillList, { list: () => Effect.sync(() => current) })
+  yield* ctx.section({
+    id: "skills.list",
+    order: 300,
+    text: () => Effect.sync(() => current.skills.length === 0 ? null : skillSection(current.skills))
+  })
+  yield* ctx.tool.transform((draft) => {
+    if (current.skills.length > 0) draft.set("skill", skillTool(current.skills, folders[0] ?? null))
+  })
+  const take = (all: ReadonlyArray<Defined<SkillDefinition>>) =>
+    Effect.andThen(
+      Effect.sync(() => {
+        current = { ...found, skills: withContributed(all, found.skills) }
+      }),
+      ctx.tool.reload
+    )
+  // What is in their folders can be read for as long as these are the skills.
+  const following = Effect.gen(function*() {
+    const gate = yield* useIfThere(ctx, PermissionGate)
+    const holding = (all: ReadonlyArray<Defined<SkillDefinition>>) =>
+      Effect.gen(function*() {
+        yield* take(all)
+        if (gate !== null) yield* gate.readable(current.skills.map(({ folder }) => folder))
+        return yield* Effect.never
+      }).pipe(Effect.scoped)
+    yield* Stream.runDrain(Stream.switchMap(ctx.skill.changes, (all) => Stream.fromEffect(holding(all))))
+  })
   yield* ctx.onActivate(Effect.gen(function*() {
-    const gate = yield* ctx.find(PermissionGate)
-    if (gate !== null) yield* gate.readable(found.skills.map(({ folder }) => folder))
+    yield* take(yield* ctx.skill.list)
+    yield* Effect.forkScoped(following, { startImmediately: true })
   }))
 })
+
+/** By name in order; what the user and the project have stands before what a plugin contributes under the same name. */
+const withContributed = (
+  all: ReadonlyArray<Defined<SkillDefinition>>,
+  files: ReadonlyArray<Skill>
+): Array<Skill> => {
+  const contributed = all.filter(({ name }) => !files.some((file) => file.name === name)).map((
+    { definition: { description, folder }, name }
+  ): Skill => ({ name, description, folder, file: path.join(folder, "SKILL.md"), source: "plugin" }))
+  return [...files, ...contributed].sort((left, right) => left.name < right.name ? -1 : 1)
+}
