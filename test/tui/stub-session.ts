@@ -82,6 +82,7 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
       get value() {
         return SubscriptionRef.getUnsafe(ref)
       },
+      sequence: 0,
       status: "live",
       statuses: Stream.make("live" as const),
       changes: SubscriptionRef.changes(ref),
