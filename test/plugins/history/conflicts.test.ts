@@ -1,4 +1,6 @@
+import { temporaryDirectory } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
 import { bash, edit, git, world, write } from "./fixture.ts"
@@ -267,4 +269,34 @@ describe("what is put back", () => {
       yield* stage()
       expect(state()).toBe(before)
     }).pipe(Effect.scoped))
+})
+
+describe("what is no work of a session", () => {
+  for (const isRepository of [true, false]) {
+    it.live(`is left out: Bezel's own folders below the place, ${isRepository ? "in" : "outside of"} a repository`, () =>
+      Effect.gen(function*() {
+        const directory = fs.realpathSync(yield* temporaryDirectory)
+        const env = Object.fromEntries(
+          ["BEZEL_DATA_DIR", "BEZEL_STATE_DIR", "BEZEL_CACHE_DIR"].map((name) => [name, `${directory}/own [x] ${name}`])
+        )
+        fs.mkdirSync(`${directory}/own [x] BEZEL_DATA_DIR`)
+        fs.writeFileSync(`${directory}/own [x] BEZEL_DATA_DIR/log`, "1\n")
+        const { ask, read, stage } = yield* world([
+          bash(
+            "for d in own*; do echo 2 > \"$d/log\"; done; mkdir 'own [x] BEZEL_STATE_DIR'; echo 2 > 'own [x] BEZEL_STATE_DIR/log'; echo w > work"
+          ),
+          "done"
+        ], { directory, isRepository }).pipe(
+          Effect.provideService(
+            ConfigProvider.ConfigProvider,
+            ConfigProvider.fromEnv({ env })
+          )
+        )
+        yield* ask("go")
+        const staged = yield* stage()
+        expect(staged.files.map(({ path }) => path)).toEqual([`${directory}/work`])
+        expect(read("own [x] BEZEL_DATA_DIR/log")).toBe("2\n")
+        expect(read("own [x] BEZEL_STATE_DIR/log")).toBe("2\n")
+      }).pipe(Effect.scoped))
+  }
 })

@@ -7,6 +7,7 @@ import type { HookToolCall } from "@bezel/core/harness"
 import { HarnessError } from "@bezel/core/harness"
 import type { SessionContext } from "@bezel/core/host"
 import type { OpenSession } from "@bezel/core/session"
+import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
@@ -76,6 +77,8 @@ const snapshotFolder = (files: string): string =>
 export const session = Effect.fn("history/session")(function*(ctx: Context) {
   const { enabled = true, maxFile = 5 * mebibyte, maxTotal = 256 * mebibyte } = ctx.settings.get(SnapshotsSetting)
   const { directory } = ctx.location
+  const { cache, data, state } = yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths)), AppPaths.layer)
+  const excluded = [cache, data, state].map((folder) => fs.existsSync(folder) ? fs.realpathSync(folder) : folder)
   const open = new Map<string, OpenSession>()
   const neighbourhood = makeNeighbourhood()
   const histories = new Map<string, SessionHistory>()
@@ -121,7 +124,8 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
           tree: new WorkTree(directory, NodePath.join(folder, "git"), {
             maxFileBytes: maxFile,
             maxNewFiles: 20_000,
-            maxNewBytes: 256 * mebibyte
+            maxNewBytes: 256 * mebibyte,
+            excluded
           }, (id, content) => kept.put(id, content)),
           neighbourhood,
           maxFileBytes: maxFile,

@@ -19,6 +19,8 @@ export interface WorkTreeLimits {
   /** Files that git does not know yet, and their bytes together. */
   readonly maxNewFiles: number
   readonly maxNewBytes: number
+  /** Folders that are left out, absolute: what Bezel itself writes is no work of a session. */
+  readonly excluded: ReadonlyArray<string>
 }
 
 /** What became of one path between two looks. */
@@ -37,6 +39,14 @@ const list = ["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard"]
 const maxRemembered = 200
 
 const bytesOf = (paths: Iterable<string>): string => [...paths].map((path) => `${path}\0`).join("")
+
+const isWithin = (folder: string, path: string): boolean => path === folder || path.startsWith(folder + NodePath.sep)
+
+/** As lines of an exclude file, so that git does not even walk there. */
+const excludePatterns = (root: string, excluded: ReadonlyArray<string>): ReadonlyArray<string> =>
+  excluded.filter((folder) => isWithin(root, folder) && folder !== root).map((folder) =>
+    `/${NodePath.relative(root, folder).split(NodePath.sep).join("/").replace(/[\\*?[ ]/g, "\\$&")}/`
+  )
 
 export class WorkTree {
   readonly #location: string
@@ -90,7 +100,9 @@ export class WorkTree {
         : await FileSystem.readFile(NodePath.join(repository.commonDirectory, "info", "exclude"), "utf8").catch(() =>
           ""
         )
-      await git.make(exclude)
+      await git.make(
+        [exclude, ...excludePatterns(repository?.root ?? this.#location, this.#limits.excluded)].join("\n")
+      )
       await FileSystem.rm(`${git.index}.lock`, { force: true })
       const isNew = !await FileSystem.access(git.index).then(() => true, () => false)
       if (!isNew) await this.#load(git)
@@ -177,7 +189,11 @@ export class WorkTree {
   async #candidates(git: PrivateGit): Promise<ReadonlyArray<string>> {
     const output = (await git.run(list)).toString("utf8")
     const paths = new Set<string>()
-    for (const line of output.split("\0")) if (line.length > 2 && !line.endsWith("/")) paths.add(line.slice(2))
+    for (const line of output.split("\0")) {
+      if (line.length <= 2 || line.endsWith("/")) continue
+      const absolute = NodePath.join(this.#location, line.slice(2))
+      if (!this.#limits.excluded.some((folder) => isWithin(folder, absolute))) paths.add(line.slice(2))
+    }
     return [...paths]
   }
 
