@@ -6,9 +6,9 @@
  */
 import type { ServerGroup, SessionGroup } from "@bezel/sdk/api"
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 import { type Caller, mayDo } from "../serve/caller.ts"
 import { ApiFailure, failure, refused, toFailure } from "./failure.ts"
@@ -16,7 +16,7 @@ import { type AnyHandler, type Call, EventStream, type Handlers, JsonText, TextA
 import type { LocationHandlers } from "./handler.ts"
 import { parseJson, saysJson } from "./json-body.ts"
 import type { Metrics } from "./metrics.ts"
-import { makeRouteTable, type Route } from "./route-table.ts"
+import { makeRouteTable, type Match, type Route } from "./route-table.ts"
 
 export interface ApiRequest {
   readonly method: string
@@ -123,19 +123,20 @@ export const makeHttpApi = (groups: Groups, metrics: Metrics): HttpApi => {
     }
   }
 
-  const payloadOf = (request: ApiRequest, route: Route) =>
-    Effect.gen(function*() {
-      if (route.payload === null) return {}
-      const bytes = yield* request.body
+  const payloadOf = (request: ApiRequest, decodePayload: NonNullable<Route["payload"]>) =>
+    Effect.flatMap(request.body, (bytes): Effect.Effect<unknown, ApiFailure> => {
       const contentType = request.header("content-type")
       if (bytes.length > 0 && contentType !== undefined && !saysJson(contentType)) {
-        return yield* failure("unsupported_media_type", "The body must be JSON, with Content-Type: application/json.")
+        return Effect.fail(
+          failure("unsupported_media_type", "The body must be JSON, with Content-Type: application/json.")
+        )
       }
       const parsed = parseJson(bytes)
-      if (parsed instanceof ApiFailure) return yield* parsed
-      const decoded = route.payload(parsed.value)
-      if (Exit.isSuccess(decoded)) return { payload: decoded.value }
-      return yield* refused("invalid_arguments", "The body does not fit", issueOf(decoded))
+      if (parsed instanceof ApiFailure) return Effect.fail(parsed)
+      const decoded = decodePayload(parsed.value)
+      return Exit.isSuccess(decoded)
+        ? Effect.succeed(decoded.value)
+        : Effect.fail(refused("invalid_arguments", "The body does not fit", issueOf(decoded)))
     })
 
   const decode = (route: Route, queryText: string) => {
@@ -152,38 +153,46 @@ export const makeHttpApi = (groups: Groups, metrics: Metrics): HttpApi => {
       : refused("invalid_request", "The parameters do not fit", issueOf(decoded))
   }
 
-  const answer = (request: ApiRequest, respond: Responder, started: (route: Route) => void) =>
-    Effect.gen(function*() {
-      const at = request.target.indexOf("?")
-      const path = at < 0 ? request.target : request.target.slice(0, at)
-      const found = findRoute(request, path)
-      if (found instanceof ApiFailure) return yield* found
-      const { params, route } = found
-      started(route)
-      const query = decode(route, at < 0 ? "" : request.target.slice(at + 1))
-      if (query instanceof ApiFailure) return yield* query
-      const handler = handlers.get(route.name)
-      if (handler === undefined) return yield* failure("unsupported", "This server does not have this route.")
-      const payload = yield* payloadOf(request, route)
-      const caller = request.caller instanceof ApiFailure ? nobody : request.caller
-      const call: Call = { caller, header: request.header }
-      const value = yield* handler({ params, ...query, ...payload }, call)
-      if (value instanceof EventStream) {
-        yield* value.run(respond.open(200, { "content-type": "text/event-stream; charset=utf-8" }))
-      } else if (value instanceof TextAnswer) {
-        respond.end(route.status, { "content-type": value.contentType }, value.text)
-      } else if (value instanceof JsonText) {
-        respond.end(route.status, { "content-type": json }, value.text)
-      } else if (value === undefined) {
-        respond.end(route.status, {}, "")
-      } else {
-        respond.end(route.status, { "content-type": json }, JSON.stringify(value))
-      }
-    })
+  /** What a request asks for: all that can be looked at without waiting. */
+  const answering = (request: ApiRequest, found: Extract<Match, { readonly type: "found" }>, queryText: string) => {
+    const { params, route } = found
+    const query = decode(route, queryText)
+    if (query instanceof ApiFailure) return query
+    const handler = handlers.get(route.name)
+    if (handler === undefined) return failure("unsupported", "This server does not have this route.")
+    const caller = request.caller instanceof ApiFailure ? nobody : request.caller
+    const call: Call = { caller, header: request.header }
+    return route.payload === null
+      ? handler({ params, ...query }, call)
+      : Effect.flatMap(payloadOf(request, route.payload), (payload) => handler({ params, ...query, payload }, call))
+  }
+
+  const deliver = (route: Route, respond: Responder) => (value: unknown): Effect.Effect<void, never, Scope.Scope> => {
+    if (value instanceof EventStream) {
+      return value.run(respond.open(200, { "content-type": "text/event-stream; charset=utf-8" }))
+    }
+    if (value instanceof TextAnswer) respond.end(route.status, { "content-type": value.contentType }, value.text)
+    else if (value instanceof JsonText) respond.end(route.status, { "content-type": json }, value.text)
+    else if (value === undefined) respond.end(route.status, {}, "")
+    else respond.end(route.status, { "content-type": json }, JSON.stringify(value))
+    return Effect.void
+  }
+
+  /** A defect, told by a number under which the log has the rest. */
+  const incidentOf = (name: string, cause: Cause.Cause<unknown>, failed: (error: ApiFailure) => void) => {
+    const incident = randomBytes(6).toString("hex")
+    return Effect.andThen(
+      Effect.logError(`A request of ${name} failed (incident ${incident}).`, cause),
+      Effect.sync(() =>
+        failed(failure("internal", `Bezel failed to answer; its log explains incident ${incident}.`, { incident }))
+      )
+    )
+  }
 
   return {
     handle: (request, respond) =>
-      Effect.flatMap(Clock.currentTimeMillis, (startedAt) => {
+      Effect.suspend(() => {
+        const began = performance.now()
         let name = "unknown"
         let opened = false
         const watched: Responder = {
@@ -201,24 +210,30 @@ export const makeHttpApi = (groups: Groups, metrics: Metrics): HttpApi => {
         const failed = (error: ApiFailure) => {
           if (!opened) endWith(error, watched)
         }
-        return answer(request, watched, (route) => {
-          name = route.name
-        }).pipe(
-          Effect.scoped,
-          Effect.catch((error) => Effect.sync(() => failed(toFailure(error)))),
-          Effect.catchCause((cause) => {
-            if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-            const incident = randomBytes(6).toString("hex")
-            return Effect.andThen(
-              Effect.logError(`A request of ${name} failed (incident ${incident}).`, cause),
-              Effect.sync(() =>
-                failed(
-                  failure("internal", `Bezel failed to answer; its log explains incident ${incident}.`, { incident })
-                )
-              )
-            )
+        const at = request.target.indexOf("?")
+        const found = findRoute(request, at < 0 ? request.target : request.target.slice(0, at))
+        const asked = found instanceof ApiFailure
+          ? found
+          : answering(request, found, at < 0 ? "" : request.target.slice(at + 1))
+        if (found instanceof ApiFailure || asked instanceof ApiFailure) {
+          if (!(found instanceof ApiFailure)) name = found.route.name
+          failed(asked instanceof ApiFailure ? asked : failure("internal", "The request was not understood."))
+          metrics.took(name, performance.now() - began)
+          return Effect.void
+        }
+        name = found.route.name
+        return Effect.onExit(
+          Effect.matchCauseEffect(Effect.scoped(Effect.flatMap(asked, deliver(found.route, watched))), {
+            onSuccess: () => Effect.void,
+            onFailure: (cause): Effect.Effect<void> => {
+              const [reason] = cause.reasons
+              if (cause.reasons.length === 1 && reason?._tag === "Fail") {
+                return Effect.sync(() => failed(toFailure(reason.error)))
+              }
+              return Cause.hasInterruptsOnly(cause) ? Effect.interrupt : incidentOf(name, cause, failed)
+            }
           }),
-          Effect.ensuring(Effect.map(Clock.currentTimeMillis, (now) => metrics.took(name, now - startedAt)))
+          () => Effect.sync(() => metrics.took(name, performance.now() - began))
         )
       })
   }
