@@ -36,6 +36,7 @@ export interface BuiltinOptions {
 type Feature =
   | "providers"
   | "accounts"
+  | "sandbox"
   | "tools"
   | "todo"
   | "web"
@@ -63,6 +64,7 @@ type Feature =
 const order: ReadonlyArray<Feature> = [
   "providers",
   "accounts",
+  "sandbox",
   "tools",
   "todo",
   "web",

@@ -56,6 +56,7 @@ export const workspace = (
       location: { directory, workspaceID: null },
       options,
       job: { name: "bezel.job", input: Schema.Never },
+      find: () => Effect.succeed(null),
       namespace: (id) =>
         Effect.succeed({
           id,

@@ -8,6 +8,7 @@ import { McpSetting } from "../mcp/contract.ts"
 import { NotifySetting } from "../notices/contract.ts"
 import { PermissionsKey } from "../permissions/contract.ts"
 import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
+import { SandboxSetting } from "../sandbox/contract.ts"
 import { TitleSetting } from "../titles/contract.ts"
 import {
   AgentsSetting,
@@ -31,6 +32,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   AgentsSetting,
   McpSetting,
   HooksSetting,
+  SandboxSetting,
   NotifySetting,
   PluginsSetting,
   CompactionSetting,

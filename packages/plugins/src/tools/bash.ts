@@ -14,7 +14,7 @@ import type { StartJob } from "./jobs.ts"
 import { checkPath, resolvePath } from "./paths.ts"
 import type { CommandProcesses } from "./process-tree.ts"
 import { findProcesses, killProcesses } from "./process-tree.ts"
-import { runShell } from "./shell.ts"
+import { type Confine, runShell } from "./shell.ts"
 
 const DEFAULT_TIMEOUT_SECONDS = 120
 const MAX_TIMEOUT_SECONDS = 3_600
@@ -56,9 +56,14 @@ export interface Shells {
   readonly background: BackgroundProcesses
   readonly directories: Directories
   readonly startJob: StartJob
+  readonly confine: Confine
 }
 
-export const bashTool = (location: string, { background, directories, startJob }: Shells, options: ToolsOptions) => {
+export const bashTool = (
+  location: string,
+  { background, confine, directories, startJob }: Shells,
+  options: ToolsOptions
+) => {
   const longest = options.bashMaxTimeoutSeconds ?? MAX_TIMEOUT_SECONDS
   const usual = Math.min(options.bashTimeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS, longest)
   return tool({
@@ -108,6 +113,7 @@ export const bashTool = (location: string, { background, directories, startJob }
         directory,
         timeoutMs: seconds * 1_000,
         environment: { BEZEL_SESSION_ID: call.sessionID },
+        confine,
         onOutput: (chunk) => {
           newline = chunk.at(-1) === 10
           printed = true

@@ -12,14 +12,14 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { type JobDetails, JobStatus } from "./contract.ts"
-import { quiet, shellWords } from "./shell.ts"
+import { type Confine, quiet, shellWords } from "./shell.ts"
 
 export type StartJob = (command: string, directory: string, call: ToolCall) => Effect.Effect<ToolResult, ToolFailure>
 
-export const startJob = (job: SessionContext["job"]): StartJob => (command, directory, call) =>
+export const startJob = (job: SessionContext["job"], confine: Confine): StartJob => (command, directory, call) =>
   Effect.gen(function*() {
     const ref = yield* call.task(job, {
-      command: shellWords(command),
+      command: yield* confine(shellWords(command)),
       directory,
       env: { ...quiet, BEZEL_SESSION_ID: call.sessionID },
       notBefore: null,

@@ -6,6 +6,7 @@ import type { SessionContext } from "@bezel/core/host"
 import type { OpenSession } from "@bezel/core/session"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { CommandSandbox } from "../sandbox/contract.ts"
 import { applyPatchTool } from "./apply-patch.ts"
 import { bashTool, makeBackgroundProcesses } from "./bash.ts"
 import { ToolsOptions } from "./contract.ts"
@@ -16,13 +17,14 @@ import { jobOutputTool, jobStopTool, startJob } from "./jobs.ts"
 import { listTool } from "./list.ts"
 import { readTool } from "./read.ts"
 import { searchTool } from "./search.ts"
+import type { Confine } from "./shell.ts"
 import { endSurvivors } from "./survivors.ts"
 import { writeTool } from "./write.ts"
 
 /** The part of the session context that the tools need. */
 export type ToolsContext = Pick<
   SessionContext,
-  "location" | "options" | "onDispose" | "onSession" | "tool" | "namespace" | "hooks" | "job"
+  "location" | "options" | "onDispose" | "onSession" | "tool" | "namespace" | "hooks" | "job" | "find"
 >
 
 export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
@@ -31,7 +33,9 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
   const files = makeFileState()
   const background = makeBackgroundProcesses()
   const directories = yield* makeDirectories(ctx, directory)
-  const shells = { background, directories, startJob: startJob(ctx.job) }
+  const confine: Confine = (words) =>
+    Effect.flatMap(ctx.find(CommandSandbox), (sandbox) => sandbox?.confine(words) ?? Effect.succeed(words))
+  const shells = { background, directories, confine, startJob: startJob(ctx.job, confine) }
   const open = new Map<string, OpenSession>()
   yield* ctx.onDispose(background.endAll)
   let swept = false

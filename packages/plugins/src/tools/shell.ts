@@ -40,7 +40,14 @@ export interface ShellCommand {
   /** Added to the environment of the command. */
   readonly environment: { readonly [name: string]: string }
   readonly onOutput: (chunk: Uint8Array) => Effect.Effect<void>
+  /** What the shell is run by; default: nobody but us. */
+  readonly confine?: Confine
 }
+
+/** Gives the words that run these ones in a sandbox, or the same words. */
+export type Confine = (
+  words: readonly [string, ...ReadonlyArray<string>]
+) => Effect.Effect<readonly [string, ...ReadonlyArray<string>], ToolFailure>
 
 export interface ShellOutcome {
   readonly exitCode: number | null
@@ -60,7 +67,10 @@ const AFTER_KILL_MS = 2_000
 /** Runs the command to its end. Interrupting it kills everything that it started, in about a second. */
 export const runShell = (options: ShellCommand): Effect.Effect<ShellOutcome, ToolFailure> =>
   Effect.acquireUseRelease(
-    start(options),
+    Effect.flatMap(
+      (options.confine ?? Effect.succeed)(["/bin/sh", "-c", launch, options.command]),
+      (words) => start(options, words)
+    ),
     (running) =>
       Effect.gen(function*() {
         const ended = yield* Effect.timeoutOption(takeOutput(running, options.onOutput), options.timeoutMs)
@@ -106,13 +116,16 @@ interface Running {
   wake: (() => void) | null
 }
 
-const start = (options: ShellCommand): Effect.Effect<Running, ToolFailure> =>
+const start = (
+  options: ShellCommand,
+  [program, ...words]: readonly [string, ...ReadonlyArray<string>]
+): Effect.Effect<Running, ToolFailure> =>
   Effect.callback((resume) => {
     const mark = randomUUID()
     const failed = (cause: unknown) => resume(Effect.fail(new ToolFailure({ message: startFailure(options, cause) })))
     try {
       // One pipe for both outputs keeps their order; `exec` leaves one process, the shell itself. `detached` is setsid.
-      const child = spawn("/bin/sh", ["-c", launch, options.command], {
+      const child = spawn(program, words, {
         cwd: options.directory,
         detached: true,
         stdio: ["ignore", "pipe", "ignore", "pipe"],
