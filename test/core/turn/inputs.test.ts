@@ -150,7 +150,10 @@ it.effect("an input without content is refused, and one that would have to wait 
   Effect.gen(function*() {
     const { harness } = yield* open(memory().storage(), [[never]])
     yield* harness.resume
-    expect(yield* Effect.flip(harness.main.send({ content: [] }))).toMatchObject({ code: "invalid" })
+    for (const content of [[], [{ type: "text", text: 7 }], [{ type: "video" }], "text", null, [undefined]]) {
+      const sent = harness.main.send({ content: content as unknown as ReturnType<typeof user>["content"] })
+      expect(yield* Effect.flip(sent)).toMatchObject({ code: "invalid", message: expect.stringContaining("content") })
+    }
     yield* harness.main.send({ ...user("one"), whenBusy: "reject" })
     yield* settle
     const fault = yield* Effect.flip(harness.main.send({ ...user("two"), whenBusy: "reject" }))

@@ -192,3 +192,29 @@ it.effect("hooks of one conversation run in those that it owns only with subtree
     yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
     expect(seen).toEqual(["own subagent", "subtree subagent", "subtree echo"])
   }))
+
+it.effect("inputs that wait in an owned conversation end with the call that owns it, when that is aborted", () =>
+  Effect.gen(function*() {
+    const session = memory()
+    const asking = tool({
+      description: "asks twice at once",
+      input: Schema.Struct({}),
+      execute: (_, api) =>
+        Effect.gen(function*() {
+          const owned = yield* api.conversation("child")
+          yield* Effect.all([owned.ask("one", "1"), owned.ask("two", "2")], { concurrency: 2 })
+          return "answered"
+        })
+    })
+    const { harness } = yield* open(session.storage(), [[call("asking", {})], [never]], {
+      tools: (draft) => draft.set("asking", asking)
+    })
+    yield* harness.resume
+    const input = yield* harness.main.send(user("go"))
+    yield* settle
+    expect((yield* session.storage().liveInputs).length).toBe(3)
+    yield* harness.main.abort()
+    expect(yield* input.wait).toMatchObject({ reason: "aborted" })
+    expect(yield* session.storage().liveInputs).toEqual([])
+    expect(yield* session.storage().liveTasks).toEqual([])
+  }))

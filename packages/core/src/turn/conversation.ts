@@ -20,7 +20,7 @@ import type { JsonValue } from "../json/index.ts"
 import type { InputRecord, StorageError, TaskRecord } from "../storage/index.ts"
 import type { TaskOutcome, TaskRef } from "../tool/index.ts"
 import { createCollapse, isManualCollapse } from "./collapse.ts"
-import { acceptInput, dropInput, endTurn, isBusy } from "./inbox.ts"
+import { acceptInput, dropInput, endTurn, isBusy, isContent } from "./inbox.ts"
 import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
 import { rewinding } from "./rewind.ts"
 
@@ -43,7 +43,7 @@ const build = (session: Session, state: ConversationState): Conversation => {
   const id = state.record.id
 
   const send = Effect.fn("Conversation.send")(function*(input: SendInput): Effect.fn.Return<InputHandle, HarnessError> {
-    if (input.content.length === 0) {
+    if (!isContent(input.content)) {
       return yield* new HarnessError({ code: "invalid", message: "An input needs content: send text or a file." })
     }
     const requestID = input.requestID ?? null
@@ -273,7 +273,13 @@ const markTurn = (tx: Transaction, session: Session, state: ConversationState, r
     tx.putTask(state, { ...task, abort: { reason } })
   }
   for (const owned of session.line.state.conversations.values()) {
-    if (owned.record.owner !== null && marked.has(owned.record.owner)) markTurn(tx, session, owned, reason)
+    if (owned.record.owner === null || !marked.has(owned.record.owner)) continue
+    markTurn(tx, session, owned, reason)
+    // Nobody is left who would begin another turn there.
+    for (const inputID of owned.sticky.inbox.map((item) => item.id)) {
+      const input = tx.input(inputID)
+      if (input !== undefined) dropInput(tx, owned, input, "aborted")
+    }
   }
   return marked.size > 0
 }

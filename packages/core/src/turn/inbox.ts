@@ -53,6 +53,12 @@ export const contentOf = (content: JsonValue): ReadonlyArray<TextPart | FilePart
   return decoded._tag === "Some" ? decoded.value : []
 }
 
+/** Whether it is what an input may consist of, and not nothing. */
+export const isContent = (content: unknown): boolean => {
+  const decoded = decodeContent(content)
+  return decoded._tag === "Some" && decoded.value.length > 0
+}
+
 /** The text of an input, for lists. */
 export const textOf = (content: ReadonlyArray<TextPart | FilePart>): string =>
   content.map((part) => part.type === "text" ? part.text : `[${part.fileName ?? part.mediaType}]`).join("")
