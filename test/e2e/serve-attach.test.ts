@@ -55,12 +55,12 @@ describe("bezel attach", { timeout: 120_000 }, () => {
       await terminal.shows(/› list\s+✓ list/)
       terminal.type("/new a fresh start\r")
       await terminal.shows(/work +bezel\/offline$/)
-      terminal.type("\u0004")
-      const { code } = await terminal.ended
-      expect(code).toBe(0)
       expect((await server.call("GET", "/session")).body.items.map(({ title }: { title: string }) => title)).toContain(
         "a fresh start"
       )
+      terminal.type("\u0004")
+      const { code } = await terminal.ended
+      expect(code).toBe(0)
       server.process.kill("SIGTERM")
       expect((await server.ended).code).toBe(0)
     }
@@ -149,7 +149,7 @@ describe("bezel attach", { timeout: 120_000 }, () => {
     expect(terminal.text()).toContain("Bezels hold stones")
     const next = home.start(["serve", "--port", port, "--json"])
     await next.seen(/^\{.*\}\n/)
-    await eventually(() => !terminal.text().includes("disconnected, shown as last known"))
+    await terminal.shows(/^~\/work +\d+ context/m)
     terminal.type("list\r")
     await terminal.shows(/✓ list/)
     terminal.type("\u0004")
