@@ -117,6 +117,21 @@ describe("bezel run with server-everything and server-filesystem", () => {
     expect(lastOf(server.requests[2]?.body)).not.toContain("The MCP server")
   }, 60_000)
 
+  it("sends a prompt of a server with its places filled in, and says what is missing", async () => {
+    const home = makeHome()
+    const server = await serve({ text: "Reviewed." })
+    const marks = join(home.folder, "marks")
+    home.write("marks/.keep", "")
+    home.useServer(server, { mcp: { own: { command: [process.execPath, scripted, "plain", marks] } } })
+    expect(await home.run(["run", "/own:review a.ts in short"])).toMatchObject({ code: 0, stdout: "Reviewed.\n" })
+    expect(lastOf(server.requests[0]?.body)).toContain(
+      JSON.stringify('Review {"file":"a.ts","how":"in short"}').slice(1, -1)
+    )
+    const missing = await home.run(["run", "/own:review"])
+    expect(missing.code).toBe(2)
+    expect(missing.stderr).toContain("The prompt /own:review needs file: /own:review file [how]")
+  }, 60_000)
+
   it("works the same over streamable HTTP", async () => {
     const home = makeHome()
     const url = await startEverything()

@@ -5,7 +5,8 @@ import { text, type ToolCallView, type TuiContext } from "@bezel/tui"
 import { renderBlocks } from "@bezel/tui/testing"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { placesOf, tui } from "../../../packages/plugins/src/mcp/tui.ts"
+import { parsePromptCall, placesOf } from "../../../packages/plugins/src/mcp/prompts.ts"
+import { tui } from "../../../packages/plugins/src/mcp/tui.ts"
 import { toolCard } from "../../../packages/tui/src/card.ts"
 import { testTerminal } from "../../tui/memory-terminal.ts"
 import { eventually, program, world } from "./world.ts"
@@ -128,6 +129,14 @@ describe("a prompt of a server", () => {
       yield* asked(2)
       expect(sent()).toContain(JSON.stringify('Review {"file":"b.ts"}').slice(1, -1))
     }).pipe(Effect.scoped))
+
+  it("is called by its server and its name, and nothing else is such a call", () => {
+    expect(parsePromptCall("/test:review a.ts  b")).toEqual({ name: "test:review", words: "a.ts  b" })
+    expect(parsePromptCall(" /test:review")).toEqual({ name: "test:review", words: "" })
+    for (const text of ["/review a:b", "test:review", "/etc/hosts:3", "/:x", "/x:", "see /test:review"]) {
+      expect([text, parsePromptCall(text)]).toEqual([text, null])
+    }
+  })
 
   it("takes words in order, the last place the rest", () => {
     const prompt = {

@@ -89,7 +89,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
         if (!options.trust) {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         }
-        const called = yield* expandCalled(place.commands, request, output)
+        const called = yield* expandCalled(place, request, output)
         const end = yield* runTurn(place, yield* attachMentioned(place.mentions, called, output), output, stop)
         return end.code
       }).pipe(

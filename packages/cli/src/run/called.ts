@@ -1,8 +1,9 @@
 /**
- * What a prompt of `bezel run` stands for: one that calls a command (`/name …`) is what the command makes of it, and files that
- * it mentions (`@file`) are attached.
+ * What a prompt of `bezel run` stands for: one that calls a command (`/name …`) or a server's prompt (`/server:prompt …`) is what
+ * that makes of it, and files that it mentions (`@file`) are attached.
  */
 import { parseCall, type PromptCommandsShape } from "@bezel/plugins/commands"
+import { type McpConnectionsShape, parsePromptCall } from "@bezel/plugins/mcp"
 import type { MentionsShape } from "@bezel/plugins/mentions/contract"
 import * as Effect from "effect/Effect"
 import { Exit, exitCode } from "../exit.ts"
@@ -11,10 +12,16 @@ import type { RunRequest } from "./turn.ts"
 
 /** The command line's own agent and model stand above those of the command. A prompt that calls none stays as it is. */
 export const expandCalled = Effect.fn("expandCalled")(function*(
-  commands: PromptCommandsShape,
+  { commands, mcp }: { readonly commands: PromptCommandsShape; readonly mcp: Pick<McpConnectionsShape, "prompt"> },
   request: RunRequest,
   output: Pick<RunOutput, "notice">
 ): Effect.fn.Return<RunRequest, Exit> {
+  const usage = ({ message }: { readonly message: string }) => new Exit(exitCode.usage, message)
+  const asked = parsePromptCall(request.prompt.text)
+  const prompt = asked === null ? null : yield* Effect.mapError(mcp.prompt(asked.name, asked.words), usage)
+  if (prompt !== null) {
+    return { ...request, prompt: { text: prompt.text, files: [...request.prompt.files, ...prompt.files] } }
+  }
   const called = parseCall(request.prompt.text)
   if (called === null) return request
   const { commands: known } = yield* commands.found
@@ -24,24 +31,24 @@ export const expandCalled = Effect.fn("expandCalled")(function*(
   }
   const { agent, model, text } = yield* Effect.mapError(
     commands.expand(called.name, called.arguments),
-    ({ message }) => new Exit(exitCode.usage, message)
+    usage
   )
   return {
     ...request,
-    prompt: { ...request.prompt, text },
+    prompt: { ...request.prompt, text, written: text },
     agent: request.agent ?? agent,
     model: request.model ?? model
   }
 })
 
-/** What is mentioned and may not be attached is told. */
+/** What is mentioned and may not be attached is told. Text that came in beside the prompt mentions nothing: it is data. */
 export const attachMentioned = Effect.fn("attachMentioned")(function*(
   mentions: MentionsShape,
   request: RunRequest,
   output: Pick<RunOutput, "notice">
 ): Effect.fn.Return<RunRequest> {
   const { prompt } = request
-  const { files, notices } = yield* mentions.resolve({ text: prompt.text, conversation: null })
+  const { files, notices } = yield* mentions.resolve({ text: prompt.written, conversation: null })
   for (const notice of notices) output.notice(notice)
   return files.length === 0 ? request : { ...request, prompt: { ...prompt, files: [...prompt.files, ...files] } }
 })

@@ -97,6 +97,10 @@ const File = Schema.Struct({
   data: Schema.String
 })
 
+/** A prompt with its places filled in. */
+export const McpFilledPrompt = Schema.Struct({ text: Schema.String, files: Schema.Array(File) })
+export type McpFilledPrompt = typeof McpFilledPrompt.Type
+
 /** The servers of a location, to be shown and looked after. */
 export class McpServers extends RemoteService.make("bezel.mcp")({
   state: { servers: Schema.Array(McpServerState) },
@@ -112,7 +116,7 @@ export class McpServers extends RemoteService.make("bezel.mcp")({
         prompt: Schema.String,
         arguments: Schema.Record(Schema.String, Schema.String)
       }),
-      success: Schema.Struct({ text: Schema.String, files: Schema.Array(File) }),
+      success: McpFilledPrompt,
       error: McpError
     }
   }
@@ -120,6 +124,8 @@ export class McpServers extends RemoteService.make("bezel.mcp")({
 
 export interface McpConnectionsShape {
   readonly list: Effect.Effect<ReadonlyArray<McpServerState>>
+  /** The prompt that is called so, `server:prompt`, with these words in its places; `null` if there is none. */
+  readonly prompt: (name: string, words: string) => Effect.Effect<McpFilledPrompt | null, McpError>
   /** Completes when each server has been tried once, and what those that are there offer is offered. */
   readonly settled: Effect.Effect<void>
 }

@@ -1,2 +1,3 @@
 /** Servers of the Model Context Protocol: their tools, resources and prompts. */
 export * from "./contract.ts"
+export { parsePromptCall } from "./prompts.ts"

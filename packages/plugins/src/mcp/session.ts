@@ -20,6 +20,7 @@ import {
   type McpServerState,
   McpSetting
 } from "./contract.ts"
+import { missingPlaces, placesOf, placesText, promptsByName } from "./prompts.ts"
 import { makeServer, type Server } from "./server.ts"
 import { oneLine } from "./text.ts"
 import { makeOffer, type Offered, resourceTools } from "./tools.ts"
@@ -105,22 +106,38 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
         ? Effect.fail(new McpError({ message: `There is no MCP server ${JSON.stringify(name.slice(0, 80))} here.` }))
         : Effect.succeed(found)
     })
+  const fill = (server: Server, prompt: string, places: { readonly [name: string]: string }) =>
+    Effect.gen(function*() {
+      const name = oneLine(server.name, 100)
+      const raw = yield* Effect.mapError(
+        server.use((connection) => connection.request("prompts/get", { name: prompt, arguments: places })),
+        ({ message }) => new McpError({ message: `The MCP server ${name}: ${message}.` })
+      )
+      const made = yield* promptResult(raw)
+      return made ?? (yield* new McpError({ message: `The MCP server ${name}: its answer is no prompt.` }))
+    })
+  const fillByName = (called: string, words: string) =>
+    Effect.gen(function*() {
+      const found = promptsByName(states.value).get(called)
+      if (found === undefined) return null
+      const { prompt, server } = found
+      const places = placesOf(prompt, words)
+      const missing = missingPlaces(prompt, places)
+      if (missing.length > 0) {
+        return yield* new McpError({
+          message: `The prompt /${called} needs ${missing.join(", ")}: /${called} ${placesText(prompt)}`
+        })
+      }
+      return yield* fill(yield* find(server.name), prompt.name, places)
+    })
   yield* ctx.provide(McpServers, {
     servers: states,
     reconnect: ({ name }) => Effect.flatMap(find(name), (server) => server.reconnect),
     enable: ({ enabled, name }) => Effect.flatMap(find(name), (server) => server.enable(enabled)),
     prompt: ({ arguments: places, name, prompt }) =>
-      Effect.gen(function*() {
-        const server = yield* find(name)
-        const raw = yield* Effect.mapError(
-          server.use((connection) => connection.request("prompts/get", { name: prompt, arguments: places })),
-          ({ message }) => new McpError({ message: `The MCP server ${name}: ${message}.` })
-        )
-        const made = yield* promptResult(raw)
-        return made ?? (yield* new McpError({ message: `The MCP server ${name}: its answer is no prompt.` }))
-      })
+      Effect.flatMap(find(name), (server) => fill(server, prompt, places))
   })
-  yield* ctx.provide(McpConnections, { list: Effect.sync(() => states.value), settled })
+  yield* ctx.provide(McpConnections, { list: Effect.sync(() => states.value), prompt: fillByName, settled })
   if (configured.length === 0) return
 
   yield* ctx.tool.transform((draft) => {

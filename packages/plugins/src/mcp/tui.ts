@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { type McpPrompt, McpServers, type McpServerState } from "./contract.ts"
+import { missingPlaces, placesOf, placesText, promptsByName } from "./prompts.ts"
 
 const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? "" : "s"}`
 
@@ -57,22 +58,6 @@ export const serverBlocks = (server: McpServerState, now: number): ReadonlyArray
     ...problems.map((problem) => text(span(problem, { color: "warning" }), { indent: 2 }))
   ]
 }
-
-const slashName = (server: string, prompt: string): string => `${server}:${prompt}`.replaceAll(/[\s/]+/g, "_")
-
-/** What was typed, put into the places of a prompt in order; the last place takes the rest. */
-export const placesOf = (prompt: McpPrompt, typed: string): { readonly [name: string]: string } => {
-  const words = typed.trim() === "" ? [] : typed.trim().split(/\s+/)
-  const places: Record<string, string> = {}
-  for (const [index, { name }] of prompt.arguments.entries()) {
-    const value = index === prompt.arguments.length - 1 ? words.slice(index).join(" ") : words[index] ?? ""
-    if (value !== "") places[name] = value
-  }
-  return places
-}
-
-const placesText = (prompt: McpPrompt): string =>
-  prompt.arguments.map(({ name, required }) => required ? name : `[${name}]`).join(" ")
 
 /** The terminal facet. */
 export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
@@ -155,8 +140,7 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
       const conversation = current
       if (conversation === null) return yield* ctx.ui.notify("There is no conversation yet.", "warning")
       const places: Record<string, string> = { ...placesOf(prompt, typed) }
-      for (const { name, required } of prompt.arguments) {
-        if (!required || places[name] !== undefined) continue
+      for (const name of missingPlaces(prompt, places)) {
         const value = yield* ctx.ui.input({ title: `${prompt.name}: ${name}` })
         if (value === null || value.trim() === "") return
         places[name] = value.trim()
@@ -186,11 +170,7 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
   const registered = new Map<string, { readonly of: McpPrompt; readonly unregister: Effect.Effect<void> }>()
   const bring = (servers: ReadonlyArray<McpServerState>) =>
     Effect.gen(function*() {
-      const wanted = new Map(
-        servers.flatMap((server) =>
-          server.prompts.map((prompt) => [slashName(server.name, prompt.name), { server, prompt }] as const)
-        )
-      )
+      const wanted = promptsByName(servers)
       for (const [slash, { of, unregister }] of registered) {
         if (JSON.stringify(wanted.get(slash)?.prompt) === JSON.stringify(of)) continue
         registered.delete(slash)
