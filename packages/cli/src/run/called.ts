@@ -20,7 +20,7 @@ export const expandCalled = Effect.fn("expandCalled")(function*(
   const asked = parsePromptCall(request.prompt.text)
   const prompt = asked === null ? null : yield* Effect.mapError(mcp.prompt(asked.name, asked.words), usage)
   if (prompt !== null) {
-    return { ...request, prompt: { text: prompt.text, files: [...request.prompt.files, ...prompt.files] } }
+    return { ...request, prompt: { text: prompt.text, written: "", files: [...request.prompt.files, ...prompt.files] } }
   }
   const called = parseCall(request.prompt.text)
   if (called === null) return request

@@ -6,6 +6,8 @@ import { Exit, exitCode } from "../exit.ts"
 
 export interface ReadPrompt {
   readonly text: string
+  /** What of it a person wrote as a prompt: all but what came in on stdin beside words. */
+  readonly written: string
   readonly files: ReadonlyArray<FilePart>
 }
 
@@ -49,7 +51,8 @@ export async function readPrompt(words: ReadonlyArray<string>, paths: ReadonlyAr
   const written = words.length === 0 ? stdin : words.map((word) => word === "-" ? stdin : word).join(" ")
   if (written.trim() === "") throw new Exit(exitCode.usage, "the prompt is empty: give it as an argument or on stdin")
   const attached = await Promise.all(paths.map(attach))
-  return { text: written, files: attached }
+  const typed = words.length === 0 ? stdin : words.filter((word) => word !== "-").join(" ")
+  return { text: written, written: typed, files: attached }
 }
 
 /** A file part: an image or PDF as it is, everything else as plain text. */
