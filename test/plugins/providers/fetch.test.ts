@@ -272,4 +272,35 @@ describe("the fetch of providers", () => {
       }
       expect(connections).toHaveLength(1)
     })))
+
+  it.live("asks again where the server has closed the kept connection, and tells where a new one breaks", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const seen = new Map<Socket, number>()
+      const { connections, requests, url } = yield* serve((request, response) => {
+        const count = (seen.get(request.socket) ?? 0) + 1
+        seen.set(request.socket, count)
+        if (request.url === "/within") response.write("some", () => request.socket.resetAndDestroy())
+        else if (count > 1 || request.url === "/never") request.socket.destroy()
+        else response.end("ok")
+      })
+      for (let round = 0; round < 3; round++) {
+        expect(yield* Effect.promise(async () => (await httpFetch(url, { method: "POST", body: "x" })).text())).toBe(
+          "ok"
+        )
+      }
+      expect(connections).toHaveLength(3)
+      const error = yield* Effect.promise(() => httpFetch(`${url}/never`).catch((cause: unknown) => cause))
+      expect(error).toMatchObject({ message: "fetch failed", cause: { code: "ECONNRESET" } })
+      // Within an answer nothing is asked again, also over a kept connection.
+      const kept = yield* Effect.promise(async () => (await httpFetch(url)).text())
+      expect(kept).toBe("ok")
+      const before = requests.length
+      const broken = yield* Effect.promise(async () => {
+        const response = await httpFetch(`${url}/within`)
+        return response.text().catch((cause: unknown) => cause)
+      })
+      expect(broken).toBeInstanceOf(Error)
+      yield* Effect.promise(async () => (await httpFetch(url)).text())
+      expect(requests.slice(before).map((request) => request.url)).toEqual(["/within", "/"])
+    })))
 })

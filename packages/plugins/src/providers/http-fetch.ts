@@ -54,6 +54,7 @@ const send = (
   signal: AbortSignal | null
 ): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
+    let answered = false
     let request: ClientRequest
     try {
       request = load(url.protocol === "https:").request(url, options)
@@ -72,15 +73,27 @@ const send = (
     })
     request.setTimeout(silentMillis, () => request.destroy(silence()))
     // Stays for as long as the request lives: a request without one who listens would end the process.
-    request.on("error", (error) => reject(signal?.aborted === true ? signal.reason : failed(error)))
+    request.on("error", (error) => {
+      if (answered) return
+      if (signal?.aborted === true) reject(signal.reason)
+      // The server has closed a connection that was kept, before it read this; the next one is another, at last a new one.
+      else if (request.reusedSocket && isClosed(error)) resolve(send(url, options, body, signal))
+      else reject(failed(error))
+    })
     request.once("close", () => {
       connected()
       signal?.removeEventListener("abort", abort)
     })
-    request.once("response", resolve)
+    request.once("response", (message) => {
+      // From here on the message says what becomes of it.
+      answered = true
+      resolve(message)
+    })
     signal?.addEventListener("abort", abort, { once: true })
     request.end(body ?? undefined)
   })
+
+const isClosed = (error: Error): boolean => "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE")
 
 const silence = (): Error => coded(`nothing was heard for ${silentMillis / 1_000} s`, "ETIMEDOUT")
 
