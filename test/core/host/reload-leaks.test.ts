@@ -3,7 +3,7 @@ import { RemoteService, ServiceDirectory } from "@bezel/core/service"
 import { call, scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Schema } from "effect"
+import { Context, Effect, Fiber, Schema, Stream } from "effect"
 import { EventEmitter } from "node:events"
 import * as fs from "node:fs"
 import * as v8 from "node:v8"
@@ -15,6 +15,8 @@ class Clock extends RemoteService.make("test.clock")({
 }) {}
 
 class PerSession extends RemoteService.make("test.per-session")({ methods: { tell: { success: Schema.Finite } } }) {}
+
+class Many extends RemoteService.make("test.many")({ methods: { tell: { success: Schema.Finite } } }) {}
 
 const emitter = new EventEmitter()
 
@@ -41,7 +43,15 @@ const everything = Plugin.define({
         )
         draft.wrap("echo", (next) => (input, toolCall) => next(input, toolCall))
       })
+      yield* ctx.agent.transform((draft) => draft.set("everything", { description: "All of it" }))
+      const spawn = yield* ctx.provideMany(Many)
+      yield* spawn("early", { tell: () => Effect.succeed(1) })
+      yield* ctx.observe(Many, () => Effect.never)
       yield* ctx.onActivate(Effect.gen(function*() {
+        yield* spawn("late", { tell: () => Effect.succeed(2) })
+        yield* Effect.forkScoped(Stream.runDrain(ctx.clients.changes))
+        yield* Effect.forkScoped(Stream.runDrain(ctx.agent.changes))
+        yield* ctx.filesystem
         yield* ctx.use(Clock)
         yield* Effect.forkScoped(Effect.never)
         const listener = () => {}
