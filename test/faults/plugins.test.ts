@@ -188,6 +188,19 @@ const script = (): ReadonlyArray<ScriptedTurn> => {
 
 const plainTools = brokenTool(() => () => Effect.succeed("worked"))(() => Effect.never)
 
+it.effect("a provider that never gives its model holds up a turn until a person ends it", () =>
+  Effect.gen(function*() {
+    const { harness } = yield* open(memory().storage(), [], {
+      models: { resolve: () => Effect.never, list: Effect.succeed([]) }
+    })
+    yield* harness.resume
+    const input = yield* harness.main.send(user("go"))
+    yield* settle
+    expect((yield* harness.main.snapshot).view.turn?.generation).toMatchObject({ stage: "preparing" })
+    yield* harness.main.abort()
+    expect(yield* input.wait).toMatchObject({ status: "unanswered", reason: "aborted" })
+  }))
+
 /** One life of a session with the misbehaving plugin in it, then another without it. */
 const live = (session: MemorySession, place: Place, name: string) =>
   Effect.gen(function*() {

@@ -295,6 +295,39 @@ describe.each(wires)("over the %s wire", (wire) => {
     })))
 
   it.live(
+    "events that come in another order, twice, late or not at all, at any place, end no more than their attempt",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const session = memory()
+        const peer = yield* server()
+        const scope = yield* Scope.make()
+        const harness = yield* Scope.provide(openOver(session, yield* model(wire, peer.url)), scope)
+        const events = replyEvents(wire, answer)
+        const at = (index: number, ...put: ReadonlyArray<string>) => events.toSpliced(index, 1, ...put)
+        let asked = 0
+        for (const [index, event] of events.entries()) {
+          const next = events[index + 1] ?? ""
+          const swapped = events.toSpliced(index, 2, next, event)
+          for (const lines of [swapped, at(index), at(index, event, event), [...at(index), event]]) {
+            peer.reply({ body: lines.join("") })
+            peer.always({ text: "the truth" })
+            const outcome = yield* Effect.flatMap(harness.main.send(user(`${asked++}`)), (input) => input.wait)
+            expect(outcome.status, `event ${index} of ${events.length}`).toMatch(/done|unanswered/)
+          }
+          const cut = Buffer.byteLength(events.slice(0, index).join(""))
+          peer.reply({ body: events.join(""), chunks: { at: [cut] }, delayMillis: 15 }, { text: "the truth" })
+          const late = yield* Effect.flatMap(harness.main.send(user(`${asked++}`)), (input) => input.wait)
+          expect(late).toMatchObject({ text: "the truth" })
+        }
+        expect(asked).toBe(events.length * 5)
+        yield* isWhole(session, harness)
+        yield* Scope.close(scope, Exit.void)
+        yield* reopens(session, wire)
+      })),
+    60_000
+  )
+
+  it.live(
     "events whose bytes are changed anywhere end no more than their own attempt",
     () =>
       Effect.scoped(Effect.gen(function*() {
