@@ -1,8 +1,9 @@
 /** Plugins from outside that take part in every kind of host, and which of them a coordinator loads. */
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { type Home, makeHome } from "./command.ts"
+import { hostsOf, startServer } from "./serve-fixture.ts"
 import { runInTerminal } from "./terminal.ts"
 
 const contract = `
@@ -101,6 +102,43 @@ describe("plugins from outside with a part for the coordinator", { timeout: 60_0
     await terminal.ended
     expect(["coordinator", "session", "tui"].map((host) => seen("mine", host))).toEqual([true, true, true])
     expect(["coordinator", "session", "tui"].map((host) => seen("theirs", host))).toEqual([false, true, true])
+  })
+
+  it("are imported by each process for its own host only: the server, the session's host and the terminal", async () => {
+    const home = makeHome()
+    const folder = ".config/bezel/plugins/node_modules/bezel-plugin-split"
+    const hosts = ["coordinator", "session", "tui"]
+    home.write(
+      `${folder}/package.json`,
+      JSON.stringify({
+        name: "bezel-plugin-split",
+        version: "1.0.0",
+        type: "module",
+        exports: Object.fromEntries(hosts.map((host) => [`./${host}`, `./${host}.js`]))
+      })
+    )
+    const loaded = (host: string) => join(home.folder, `loaded-${host}`)
+    for (const host of hosts) {
+      home.write(
+        `${folder}/${host}.js`,
+        `import { appendFileSync } from "node:fs"
+import * as Effect from "effect/Effect"
+appendFileSync(${JSON.stringify(loaded(host))}, process.pid + " ")
+export default () => Effect.void`
+      )
+    }
+    home.settings({ plugins: ["bezel-plugin-split"] })
+    const server = await startServer(home)
+    const session = await server.create()
+    await server.prompt(session, "hello")
+    const pids = (host: string) =>
+      existsSync(loaded(host)) ? readFileSync(loaded(host), "utf8").trim().split(" ").map(Number) : []
+    expect(pids("coordinator")).toEqual([server.first["pid"]])
+    expect(pids("session")).toEqual(hostsOf(home))
+    expect(pids("session")).not.toContain(server.first["pid"])
+    expect(pids("tui")).toEqual([])
+    server.process.kill("SIGTERM")
+    await server.ended
   })
 
   it("that fail there take nothing else with them, and are named in the log", async () => {
