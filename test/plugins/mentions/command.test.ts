@@ -22,6 +22,21 @@ describe("bezel run", () => {
   })
 })
 
+describe("text on stdin", () => {
+  it("mentions files where it is the prompt, and none where it comes beside one", async () => {
+    const home = makeHome()
+    home.write("work/a.ts", "content of a")
+    const server = await serve()
+    server.always({ text: "ok" })
+    home.useServer(server)
+    await home.run(["run"], { stdin: "see @a.ts" })
+    await home.run(["run", "review:", "-"], { stdin: "+ see @a.ts" })
+    expect(asked(server.requests[0]?.body)).toContain("content of a")
+    expect(asked(server.requests[1]?.body)).not.toContain("content of a")
+    expect(asked(server.requests[1]?.body)).toContain("+ see @a.ts")
+  })
+})
+
 describe("bezel in a terminal", () => {
   it("completes what is typed after @, and attaches it; a pasted path of an image is the image", async () => {
     const home = makeHome()
