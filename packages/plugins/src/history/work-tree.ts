@@ -107,8 +107,8 @@ export class WorkTree {
       const isNew = !await FileSystem.access(git.index).then(() => true, () => false)
       if (!isNew) await this.#load(git)
       else {
-        const isSeeded = repository !== null && await this.#seed(git, repository)
-        const why = await this.#addAll(git, isSeeded)
+        const candidates = repository === null ? null : await this.#seed(git, repository)
+        const why = await this.#addAll(git, candidates)
         if (why !== null) return why
       }
       this.#git = git
@@ -119,40 +119,39 @@ export class WorkTree {
     }
   }
 
-  /** Begins with the user's index. One that git cannot use here is not used. */
-  async #seed(git: PrivateGit, repository: UserRepository): Promise<boolean> {
+  /** Begins with the user's index; gives what that does not know, or `null` where git cannot use it here. */
+  async #seed(git: PrivateGit, repository: UserRepository): Promise<ReadonlyArray<string> | null> {
     try {
       await FileSystem.copyFile(NodePath.join(repository.gitDirectory, "index"), git.index)
       await FileSystem.chmod(git.index, 0o600)
       await this.#load(git)
-      await this.#dropConverted(git)
-      return true
+      const [converted, candidates] = await Promise.all([this.#converted(git), this.#candidates(git)])
+      if (converted.length === 0) return candidates
+      for (const path of converted) this.#known.delete(path)
+      await git.run(["update-index", "-z", "--force-remove", "--stdin"], { input: bytesOf(this.#relative(converted)) })
+      return await this.#candidates(git)
     } catch (error) {
       if (error instanceof GitFailed && error.isMissing) throw error
       this.#known.clear()
       await FileSystem.rm(git.index, { force: true })
-      return false
+      return null
     }
   }
 
   /**
-   * Forgets files whose content in git is not what is on the disk (line ends, filters): they are read like new ones. The two
-   * differ in size; one that was edited since does so too, and reading it anew harms nothing.
+   * Files whose content in git is not what is on the disk (line ends, filters): they are read like new ones. The two differ in
+   * size; one that was edited since does so too, and reading it anew harms nothing.
    */
-  async #dropConverted(git: PrivateGit): Promise<void> {
+  async #converted(git: PrivateGit): Promise<ReadonlyArray<string>> {
     const files = [...this.#known].flatMap(([path, state]) => state.type === "file" ? [{ path, state }] : [])
     const sizes = await git.run(["cat-file", "--batch-check=%(objectname) %(objectsize)"], {
       input: files.map(({ state }) => `${state.id}\n`).join(""),
       ...(this.#alternates === null ? {} : { alternates: this.#alternates })
     })
-    const dropped: Array<string> = []
-    sizes.toString("latin1").split("\n").forEach((line, index) => {
+    return sizes.toString("latin1").split("\n").flatMap((line, index) => {
       const file = files[index]
-      if (file !== undefined && line !== `${file.state.id} ${file.state.size}`) dropped.push(file.path)
+      return file === undefined || line === `${file.state.id} ${file.state.size}` ? [] : [file.path]
     })
-    if (dropped.length === 0) return
-    for (const path of dropped) this.#known.delete(path)
-    await git.run(["update-index", "-z", "--force-remove", "--stdin"], { input: bytesOf(this.#relative(dropped)) })
   }
 
   #relative(paths: ReadonlyArray<string>): ReadonlyArray<string> {
@@ -198,8 +197,8 @@ export class WorkTree {
   }
 
   /** Reads everything that the index does not know. Gives why that is too much, or `null`. */
-  async #addAll(git: PrivateGit, isSeeded: boolean): Promise<string | null> {
-    const candidates = await this.#candidates(git)
+  async #addAll(git: PrivateGit, found: ReadonlyArray<string> | null): Promise<string | null> {
+    const candidates = found ?? await this.#candidates(git)
     const { maxFileBytes, maxNewBytes, maxNewFiles } = this.#limits
     if (candidates.length > maxNewFiles) return `it has more than ${maxNewFiles} files that no git repository knows`
     const added: Array<string> = []
@@ -218,7 +217,7 @@ export class WorkTree {
       if (bytes > maxNewBytes) return `its files are too large together (more than ${Math.round(maxNewBytes / 1e6)} MB)`
       added.push(path)
     }
-    if (isSeeded && added.length === 0) return null
+    if (found !== null && added.length === 0) return null
     // All contents in one file, which costs less than a file each.
     await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
       input: bytesOf(added),
