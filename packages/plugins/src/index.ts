@@ -36,6 +36,7 @@ export interface BuiltinOptions {
 type Feature =
   | "providers"
   | "accounts"
+  | "preferences"
   | "sandbox"
   | "tools"
   | "todo"
@@ -64,6 +65,7 @@ type Feature =
 const order: ReadonlyArray<Feature> = [
   "providers",
   "accounts",
+  "preferences",
   "sandbox",
   "tools",
   "todo",

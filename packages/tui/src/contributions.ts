@@ -132,6 +132,8 @@ export interface Theme {
 }
 
 export interface Themes extends ContributionRegistry<Theme> {
+  /** Of all that can be selected, those that the terminal brings along first. */
+  readonly names: Effect.Effect<ReadonlyArray<string>>
   readonly current: Effect.Effect<string>
   /** `false` when nobody registered it. */
   readonly select: (id: string) => Effect.Effect<boolean>

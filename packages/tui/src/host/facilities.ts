@@ -122,6 +122,9 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     })
     const dialogs = makeDialogs(changed, () => performance.now())
 
+    const themeNames = () => [
+      ...new Set([...Object.keys(builtinThemes), ...registries.list("theme").map(({ key }) => key)])
+    ]
     const themeOf = (id: string): Theme | undefined => registries.find("theme", id)?.value ?? builtinThemes[id]
     let painted: Theme | undefined
     const repaint = (): void => {
@@ -455,6 +458,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
         themes: {
           register: (key, value) => add({ terminal: "theme", key, value, scope }),
           list: list("theme"),
+          names: Effect.sync(themeNames),
           current: Effect.sync(() => themeID),
           select: (id) =>
             Effect.sync(() => {
@@ -473,13 +477,12 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       apply: (items) => Effect.sync(() => registries.apply(items)),
       notify,
       unknownNames: () => {
-        const themes = [...new Set([...Object.keys(builtinThemes), ...registries.list("theme").map(({ key }) => key)])]
         const unbound = Object.entries(options.keybindings ?? {}).filter(([, command]) =>
           registries.find("command", command) === undefined
         )
         return [
           ...(themeOf(themeID) === undefined
-            ? [`There is no theme "${themeID}"; there are ${themes.join(", ")}.`]
+            ? [`There is no theme "${themeID}"; there are ${themeNames().join(", ")}.`]
             : []),
           ...unbound.map(([key, command]) => `${key} is bound to ${command}, which does not exist.`)
         ]
