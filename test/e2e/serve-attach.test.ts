@@ -228,6 +228,23 @@ describe("bezel where a server runs", { timeout: 120_000 }, () => {
     expect((await server.call("GET", "/session")).body.items).toEqual([])
   })
 
+  it("asks whether to trust a project, and has the host that is up take the answer in", async () => {
+    const home = makeHome()
+    home.write("work/bezel.jsonc", JSON.stringify({ permissions: { bash: "allow" } }))
+    const server = await startServer(home)
+    // The host of the folder is up before anybody trusts it.
+    await server.prompt(await server.create(), "list")
+    const terminal = runInTerminal(home, "bezel")
+    await terminal.shows(/Trust them\? \[y\/N\]/)
+    terminal.type("y\r")
+    await terminal.shows(/bezel\/offline/)
+    terminal.type("run touch made\r")
+    await terminal.shows(/✓ bash touch made/)
+    expect(existsSync(join(home.work, "made"))).toBe(true)
+    terminal.type("\u0004")
+    await terminal.ended
+  })
+
   it("runs by itself with --inline, and with what is said for this run alone", async () => {
     const home = makeHome()
     await startServer(home)

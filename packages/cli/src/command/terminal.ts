@@ -4,7 +4,7 @@
  * Where a server of this user runs on the same sessions, the plain command shows it too, and says so; what is said for this
  * run alone (`--set`, `--trust`) a server knows nothing of, so then, and with `--inline`, everything runs here.
  */
-import { makePresentation } from "@bezel/core/host"
+import { makePresentation, Plugins } from "@bezel/core/host"
 import { resolveLocation } from "@bezel/core/location"
 import { parseModelRef } from "@bezel/core/model"
 import type { ConnectionShape } from "@bezel/core/rpc"
@@ -19,6 +19,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { stat } from "node:fs/promises"
 import type { Environment, Execute } from "../arguments/command.ts"
@@ -215,16 +216,22 @@ const showRemote = (
   Effect.gen(function*() {
     const { remoteTerminalHost } = yield* Effect.promise(() => import("../host/remote-terminal-host.ts"))
     const directory = path === null || !server.isOwn ? path : (yield* resolveLocation(path)).directory
-    if (server.isOwn && directory !== null) yield* askForTrust(directory)
+    const isNewlyTrusted = server.isOwn && directory !== null && (yield* askForTrust(directory))
     const { host, remove } = remoteTerminalHost(server, directory)
     const shown = yield* Effect.scoped(
-      show(host, server.isOwn ? directory : null, options, global, warnings, () =>
-        process.stdout.write(`Attached to the server on ${server.url}${note}.\n`))
+      show(host, server.isOwn ? directory : null, options, global, warnings, (connection) =>
+        Effect.gen(function*() {
+          process.stdout.write(`Attached to the server on ${server.url}${note}.\n`)
+          // A host that is up has read the settings when it was not.
+          if (!isNewlyTrusted) return
+          yield* Effect.flatMap(connection.use(Plugins), (plugins) => plugins.reloadSettings()).pipe(
+            Effect.catch((error) => Effect.logWarning(`The server has not taken the settings in: ${error.message}`))
+          )
+        }))
     )
     yield* Effect.ignore(
       Effect.timeout(
-        Effect.forEach(shown.empty, (id) =>
-          Effect.ignore(remove(id)), { discard: true }),
+        Effect.forEach(shown.empty, (id) => Effect.ignore(remove(id)), { discard: true }),
         removingLimit
       )
     )
@@ -245,7 +252,7 @@ const show = (
   options: Options,
   global: Global,
   warnings: ReadonlyArray<string>,
-  onAttached: () => void = () => {}
+  onAttached: (connection: ConnectionShape) => Effect.Effect<void, Error, Scope.Scope> = () => Effect.void
 ) =>
   Effect.gen(function*() {
     const { version } = global.environment
@@ -263,7 +270,7 @@ const show = (
     const presentation = yield* makePresentation({ connection, location: session.location })
     const begun = yield* sessionsBegun(connection, session)
     const bound = Object.entries(settings.get(KeybindingsSetting))
-    onAttached()
+    yield* onAttached(connection)
     const end = yield* runTerminal({
       presentation,
       plugins,

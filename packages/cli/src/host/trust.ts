@@ -72,14 +72,17 @@ const isConfirmed = (text: string): Effect.Effect<boolean> =>
       ? Effect.succeed(false)
       : isConfirmed("Please answer y or n, or press Ctrl-C to leave. [y/N] "))
 
-/** Does nothing where there is nothing to trust, or where it is trusted as it is. A no lasts for this run. */
+/**
+ * Whether trust was given just now. Does nothing where there is nothing to trust, or where it is trusted as it is. A no lasts
+ * for this run.
+ */
 export const askForTrust = Effect.fn("askForTrust")(function*(directory: string) {
   const trust = yield* Trust
   const status = yield* trust.status(directory)
-  if (status.status !== "untrusted" && status.status !== "changed") return
+  if (status.status !== "untrusted" && status.status !== "changed") return false
   const { skipped } = yield* Effect.flatMap(Settings, ({ forLocation }) => forLocation(directory))
   const onlyHarmless = skipped.length === 0 && status.sets.every((item) => item.keys.length > 0)
-  if (onlyHarmless) return
+  if (onlyHarmless) return false
   const lines = status.sets.map((item) =>
     `  ${item.file}: ${item.keys.length === 0 ? basename(item.file) : item.keys.join(", ")}`
   )
@@ -94,4 +97,5 @@ export const askForTrust = Effect.fn("askForTrust")(function*(directory: string)
       "They can run programs and choose where your prompts are sent. Trust them? [y/N] "
   ))
   if (confirmed) yield* trust.grant(directory, status.hash)
+  return confirmed
 })
