@@ -141,6 +141,17 @@ export default () => Effect.void`
     await server.ended
   })
 
+  it("can be named on the command line of a server, whose hosts load them too", async () => {
+    const home = makeHome()
+    const file = home.write("elsewhere/both.mjs", witness(join(home.folder, "both-"), "acme.both"))
+    const server = await startServer(home, ["--set", `plugins=${JSON.stringify([file])}`])
+    await server.prompt(await server.create(), "hello")
+    const seen = ["coordinator", "session"].map((host) => existsSync(join(home.folder, `both-${host}`)))
+    expect(seen).toEqual([true, true])
+    server.process.kill("SIGTERM")
+    await server.ended
+  })
+
   it("that fail there take nothing else with them, and are named in the log", async () => {
     const home = makeHome()
     home.write(

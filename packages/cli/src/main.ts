@@ -3,7 +3,7 @@
  *
  * Whatever a command fails with becomes one line on stderr; `--verbose` adds the stack.
  */
-import { agentModule } from "./agent-module.ts"
+import { sharingAgentModule } from "./agent-module.ts"
 import { commandHelp, groupHelp } from "./arguments/help.ts"
 import { parse } from "./arguments/parse.ts"
 import { commands } from "./commands.ts"
@@ -23,7 +23,8 @@ export async function main(argv: ReadonlyArray<string>, version: string): Promis
 
 async function execute(argv: ReadonlyArray<string>, version: string): Promise<number> {
   const parsed = argv[0] === hostCommand
-    ? { type: "execute" as const, execute: async (its: string) => (await agentModule(".", [])).hostSession(its) }
+    // Which settings hold for it stands in its order, so it is ready for plugin files in any case.
+    ? { type: "execute" as const, execute: async (its: string) => (await sharingAgentModule()).hostSession(its) }
     : parse(argv, commands)
   const width = Math.min(process.stdout.columns ?? 80, 120)
   switch (parsed.type) {
