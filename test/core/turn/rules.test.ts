@@ -256,3 +256,54 @@ it.effect("an abort ends what the turn waits for, leaves queued inputs waiting, 
     expect(yield* next.wait).toMatchObject({ text: "c" })
     yield* harness.main.abort()
   }))
+
+it.effect("a fork at an entry before a summary or a fresh start has the context of then, and one that it lacks is refused", () =>
+  Effect.gen(function*() {
+    const { harness, model } = yield* open(memory().storage(), ["one", "two", "the summary", "three", "in the fork"], {
+      compaction: Effect.succeed({ auto: false, threshold: 1, keepRecent: 0 })
+    })
+    yield* harness.resume
+    const ask = (conversation: typeof harness.main, text: string) =>
+      Effect.flatMap(conversation.send(user(text)), (input) => input.wait)
+    for (const text of ["a", "b"]) yield* ask(harness.main, text)
+    const before = (yield* harness.main.snapshot).view.entries
+    yield* Effect.flatMap(harness.main.collapse(), harness.main.waitForTask)
+    yield* ask(harness.main, "c")
+    const summarized = (yield* harness.main.snapshot).view.entries
+    yield* harness.main.reset()
+    const early = yield* harness.main.fork(before[1]?.id ?? "")
+    expect((yield* early.snapshot).view.entries).toEqual(before.slice(0, 2))
+    const late = yield* harness.main.fork(summarized.at(-1)?.id ?? "")
+    expect((yield* late.snapshot).view.entries).toEqual(summarized)
+    yield* ask(early, "d")
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).not.toContain("the summary")
+    expect(model.requests.at(-1)?.messages.map((message) => message.role)).toEqual(["user", "assistant", "user"])
+    // What a fork has said is not its parent's, nor is what the parent said after it the fork's.
+    const own = (yield* early.snapshot).view.entries.at(-1)?.id ?? ""
+    expect(yield* Effect.flip(harness.main.fork(own))).toMatchObject({ code: "not_found" })
+    expect(yield* Effect.flip(early.fork(before[3]?.id ?? ""))).toMatchObject({ code: "not_found" })
+    expect((yield* Effect.flatMap(early.fork(own), (fork) => fork.snapshot)).view.entries.length).toBe(4)
+  }))
+
+it.effect("a fork between a call and its result gives the model an error result in its place", () =>
+  Effect.gen(function*() {
+    const { harness, model } = yield* open(memory().storage(), [
+      [call("echo", { text: "a" }, "c1"), call("echo", { text: "b" }, "c2")],
+      "one",
+      "in the fork"
+    ])
+    yield* harness.resume
+    yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
+    const { entries } = (yield* harness.main.snapshot).view
+    const firstResult = entries.find((entry) => entry.kind === "bezel.tool_result")
+    const fork = yield* harness.main.fork(firstResult?.id ?? "")
+    yield* Effect.flatMap(fork.send(user("and?")), (input) => input.wait)
+    expect(model.requests.at(-1)?.messages[2]).toMatchObject({
+      role: "tool",
+      content: [{ id: "c1", isFailure: false, result: "a" }, {
+        id: "c2",
+        isFailure: true,
+        result: expect.stringContaining("not part of this conversation")
+      }]
+    })
+  }))

@@ -159,7 +159,7 @@ export interface Conversation {
   readonly entries: (scan: Omit<EntryScan, "conversation">) => Effect.Effect<ReadonlyArray<EntryRecord>, HarnessError>
   /** What the model would see now, without system messages. */
   readonly context: Effect.Effect<ReadonlyArray<Message>, HarnessError>
-  /** A new conversation whose transcript is this one's up to and including `at`. */
+  /** A new conversation as this one was at the entry `at`: any that it has said or inherited, also before a summary. */
   readonly fork: (at: string) => Effect.Effect<Conversation, HarnessError>
   /** Starts over with a fresh context, which begins with `handoff` if there is one. Fails with `busy` while a turn runs. */
   readonly reset: (handoff?: string) => Effect.Effect<void, HarnessError>

@@ -50,7 +50,7 @@ export {
 } from "./kind.ts"
 export { loadTranscript } from "./load.ts"
 export { memoOnce, memoRead, memosOf } from "./memo.ts"
-export { rewindableAt } from "./rewindable.ts"
+export { rewindableAt, sequenceInLineage } from "./rewindable.ts"
 export { defaultHookLimit, failureText, runHandler, withLimit } from "./run-hook.ts"
 export { mainConversation, type OpenOptions, openSession, type Session } from "./session.ts"
 export type { ConversationState } from "./state.ts"

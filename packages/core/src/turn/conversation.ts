@@ -13,6 +13,7 @@ import {
   type InputOutcome,
   rewindableAt,
   type SendInput,
+  sequenceInLineage,
   type Session,
   type Transaction
 } from "../harness/index.ts"
@@ -137,9 +138,8 @@ const build = (session: Session, state: ConversationState): Conversation => {
   )
 
   const fork = Effect.fn("Conversation.fork")(function*(at: string): Effect.fn.Return<Conversation, HarnessError> {
-    const sequence = yield* Effect.mapError(storage.sequenceOf(at), storageFault)
-    const transcript = yield* session.transcript(state)
-    if (sequence === null || !transcript.some((entry) => entry.id === at)) {
+    const sequence = yield* Effect.mapError(sequenceInLineage(storage, state.record, at), storageFault)
+    if (sequence === null) {
       return yield* new HarnessError({
         code: "not_found",
         message: `This conversation has no entry "${at}" to fork at.`
