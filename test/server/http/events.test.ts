@@ -229,7 +229,7 @@ describe("events of a session", () => {
       const calls = Array.from({ length: count }, (_, index) => callTool("sink", { text: large }, `call_${index}`))
       const server = yield* startTestServer([calls, "Done.", "More."], {
         plugins: [sink],
-        limits: { waitingBytes: 65_536, stalledMillis: 5_000 }
+        limits: { waitingBytes: 65_536, stalledMillis: 2_000 }
       })
       yield* Effect.promise(async () => {
         const id = await sessionWith(server, 1)

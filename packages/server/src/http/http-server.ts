@@ -20,6 +20,7 @@ import { type Guard, makeGuard, preflightHeaders, tokenOf } from "./guard.ts"
 import type { Metrics } from "./metrics.ts"
 import type { StaticPages } from "./pages.ts"
 import { refuseUpgrade, socketRefusals } from "./raw-answers.ts"
+import { streamWriter } from "./stream-writer.ts"
 
 export interface HttpLimits {
   /** Bytes of a body; default 32 MiB. */
@@ -107,30 +108,6 @@ const readBody = (request: IncomingMessage, limit: number): Effect.Effect<Uint8A
     request.on("error", () => resume(Effect.fail(failure("invalid_request", "The body ended before it was whole."))))
   })
 
-/** Writes the pieces of a stream; one whose reader does not read ends after a while. */
-const writerOf = (response: ServerResponse, limits: HttpLimits, metrics: Metrics) => (text: string) =>
-  Effect.callback<void>((resume) => {
-    if (response.destroyed) return
-    const hasRoom = response.write(text)
-    if (hasRoom || response.writableLength < limits.waitingBytes) return resume(Effect.void)
-    const stalled = setTimeout(() => {
-      metrics.streams.dropped()
-      response.destroy()
-    }, limits.stalledMillis)
-    const leave = () => {
-      clearTimeout(stalled)
-      response.off("drain", drained)
-      response.off("close", leave)
-    }
-    const drained = () => {
-      leave()
-      resume(Effect.void)
-    }
-    response.once("drain", drained)
-    response.once("close", leave)
-    return Effect.sync(leave)
-  })
-
 const responderOf = (
   response: ServerResponse,
   extra: Headers,
@@ -147,7 +124,7 @@ const responderOf = (
     streaming()
     response.writeHead(status, { ...common, ...extra, "x-accel-buffering": "no", ...headers })
     response.flushHeaders()
-    return writerOf(response, limits, metrics)
+    return streamWriter(response, { ...limits, dropped: metrics.streams.dropped })
   }
 })
 

@@ -26,7 +26,8 @@ export const mostBehind = 5_000
 /** Changes of interactions that wait for a client; one that is further behind gets a gap. */
 const mostInteractions = 256
 
-const batch = 100
+/** Commits that are read at a time; a single one may be large. */
+const batch = 20
 
 /** Between two looks at a text that grows, so that many small pieces are one frame. */
 const pause = "40 millis"

@@ -56,8 +56,8 @@ export interface SessionHubs {
 /** How long one stays after its last user. While it does, the session is open, and cannot be deleted. */
 const idleTime = "100 millis"
 
-/** Commits that are read at a time. */
-const batch = 200
+/** Commits that are read at a time; a single one may be large. */
+const batch = 50
 
 /** Number of the newest commit; 0 for a session that nobody has written yet. */
 export const newestSequence = (fleet: FleetShape, sessionID: string): Effect.Effect<number, StorageError> =>

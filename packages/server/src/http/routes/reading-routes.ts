@@ -1,5 +1,6 @@
 /** What is in sessions: transcripts, context and history from storage, and what their hosts show now. */
 import { mainConversation } from "@bezel/core/harness"
+import type { Commit } from "@bezel/sdk/api"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -13,6 +14,9 @@ import { toCommit, toMessage } from "../shapes.ts"
 
 /** Bytes of a page of commits. */
 const pageBytes = 1_048_576
+
+/** Commits that are read at a time. */
+const historyStep = 20
 
 /** How long a view may take to arrive from a host that is there. */
 const viewLimit = "10 seconds"
@@ -45,16 +49,24 @@ export const readingRoutes = ({ fleet, hubs }: ApiParts): Pick<
   context: ({ params: { id }, query: { conversation } }) =>
     Effect.map(fleet.records.context(id, conversation), (items) => ({ items })),
   history: ({ params: { id }, query: { after = 0, limit = 100 } }) =>
-    Effect.map(fleet.records.history(id, after, limit), (items) => {
-      const shown = []
+    Effect.gen(function*() {
+      const items: Array<Commit> = []
       let bytes = 0
-      for (const item of items) {
-        if (bytes >= pageBytes) break
-        shown.push(toCommit(item))
-        bytes += JSON.stringify(item.events).length
+      let last = after
+      // A few at a time, for a single one may be large.
+      for (let isMore = true; isMore && items.length < limit && bytes < pageBytes;) {
+        const step = Math.min(historyStep, limit - items.length)
+        const found = yield* fleet.records.history(id, last, step)
+        for (const item of found) {
+          if (bytes >= pageBytes) break
+          items.push(toCommit(item))
+          last = item.sequence
+          bytes += JSON.stringify(item.events).length
+        }
+        isMore = found.length === step
+        if (!isMore) return { items }
       }
-      const isMore = shown.length < items.length || items.length === limit
-      return { items: shown, ...(isMore ? { next: `${shown.at(-1)?.sequence ?? after}` } : {}) }
+      return { items, next: `${last}` }
     }),
   view: ({ params: { id }, query: { conversation = mainConversation } }) =>
     Effect.gen(function*() {
