@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { makeHome } from "../../e2e/command.ts"
 import { messagesOf, serve } from "../../e2e/run-fixture.ts"
+import { runInTerminal } from "../../e2e/terminal.ts"
 
 const skill = (name: string) => `---\nname: ${name}\ndescription: About ${name}\n---\nRead more.md of ${name}.\n`
 
@@ -59,5 +60,26 @@ describe("bezel skill list", () => {
       source: "project",
       file: theirs
     }])
+  })
+})
+
+describe("bezel in a terminal with skills", () => {
+  it("asks for trust before a project's skills count, shows what there is, and asks again when one has changed", async () => {
+    const home = makeHome()
+    home.write("work/.agents/skills/theirs/SKILL.md", skill("theirs"))
+    home.write("work/.agents/skills/theirs/picture.png", "\u0000\u0001")
+    const first = runInTerminal(home, "bezel")
+    await first.shows(/\.agents\/skills: skills[\s\S]*Trust them\? \[y\/N\]/)
+    first.type("y\r")
+    await first.shows(/bezel\/offline/)
+    first.type("/skills\r")
+    await first.shows(/theirs\s+About theirs/)
+    first.kill("SIGTERM")
+    await first.ended
+    expect((await home.run(["skill", "list"])).stdout).toContain("About theirs")
+    home.write("work/.agents/skills/theirs/picture.png", "other")
+    expect((await home.run(["skill", "list"])).stdout).toContain("About theirs")
+    home.write("work/.agents/skills/theirs/SKILL.md", skill("changed"))
+    expect((await home.run(["skill", "list"])).stdout).toBe("")
   })
 })
