@@ -49,21 +49,23 @@ export const messagesTokens = (messages: ReadonlyArray<Message>): number =>
 
 interface Counted {
   readonly messages: ReadonlyArray<Message>
-  readonly tokens: ReadonlyArray<number>
+  /** Tokens up to and with each message. */
+  readonly sums: Array<number>
 }
 
 const newest = new WeakMap<object, Counted>()
 
-/** The same for the next request of `owner`: what stands where it stood in the one before is not counted again. */
+/** The same for the next request of `owner`: only what comes behind the messages of the one before is counted. */
 export const requestTokens = (owner: object, messages: ReadonlyArray<Message>): number => {
-  const before = newest.get(owner)
-  let sum = 0
-  const tokens = messages.map((message, index) => {
-    const known = before?.messages[index] === message ? before.tokens[index] : undefined
-    const count = known ?? messageTokens(message)
-    sum += count
-    return count
-  })
-  newest.set(owner, { messages, tokens })
+  const { messages: before, sums } = newest.get(owner) ?? { messages: [], sums: [] }
+  let index = 0
+  while (index < before.length && before[index] === messages[index]) index++
+  sums.length = index
+  let sum = sums[index - 1] ?? 0
+  for (const message of messages.slice(index)) {
+    sum += messageTokens(message)
+    sums.push(sum)
+  }
+  newest.set(owner, { messages, sums })
   return sum
 }

@@ -12,18 +12,37 @@ const authorOf = ({ data, kind }: EntryRecord): string | null =>
     ? data.model
     : null
 
+interface Others {
+  readonly name: string
+  /** What other models than `name` have said in the first `length` entries. */
+  readonly messages: Set<Message>
+  length: number
+}
+
+const seen = new WeakMap<ReadonlyArray<EntryRecord>, Others>()
+
+/** Of a transcript that only ever grows at its end, each call looks at what has come since the last one. */
+const othersIn = (transcript: ReadonlyArray<EntryRecord>, name: string): ReadonlySet<Message> => {
+  let known = seen.get(transcript)
+  if (known === undefined || known.name !== name) {
+    known = { name, messages: new Set(), length: 0 }
+    seen.set(transcript, known)
+  }
+  for (const entry of transcript.slice(known.length)) {
+    const author = authorOf(entry)
+    if (author !== null && author !== name) { for (const message of entry.model ?? []) known.messages.add(message) }
+  }
+  known.length = transcript.length
+  return known.messages
+}
+
 /** The messages of this transcript as `model` may see them. Its own are the same objects. */
 export const forModel = (
   messages: Array<Message>,
   transcript: ReadonlyArray<EntryRecord>,
   model: Pick<ModelInfo, "provider" | "model">
 ): Array<Message> => {
-  const name = `${model.provider}/${model.model}`
-  const foreign = new Set<Message>()
-  for (const entry of transcript) {
-    const author = authorOf(entry)
-    if (author !== null && author !== name) { for (const message of entry.model ?? []) foreign.add(message) }
-  }
+  const foreign = othersIn(transcript, `${model.provider}/${model.model}`)
   if (foreign.size === 0) return messages
   return messages.flatMap((message) => {
     if (message.role !== "assistant" || !foreign.has(message)) return [message]
