@@ -8,7 +8,7 @@
  */
 import type { HookKind, HookOptions, Namespace } from "@bezel/core/harness"
 import { Plugin } from "@bezel/core/host"
-import { type SettingsKey } from "@bezel/core/settings"
+import type { SettingsKey } from "@bezel/core/settings"
 import {
   call,
   emptySettings,
