@@ -123,21 +123,25 @@ export const openSession = Effect.fn("Harness.open")(function*(
     }
   }
 
-  const told = new Set<string>()
+  /** What fails to show now: told once, until it shows again. */
+  const failing = new Set<string>()
 
   /** What a plugin's code shows. It runs behind a stored commit, which must not fail because of it: then nothing is shown. */
   const shown = (what: string, project: () => JsonValue): JsonValue | undefined => {
     let fault: string
     try {
       const projected = toJson(project())
-      if (Result.isSuccess(projected)) return projected.success
+      if (Result.isSuccess(projected)) {
+        failing.delete(what)
+        return projected.success
+      }
       fault = projected.failure.message
     } catch (error) {
       fault = error instanceof Error ? error.message : String(error)
     }
     const message = `Nothing is shown where ${what} failed: ${fault}`
-    if (!told.has(message)) report({ level: "warning", message, conversationID: null })
-    told.add(message)
+    if (!failing.has(what)) report({ level: "warning", message, conversationID: null })
+    failing.add(what)
     return undefined
   }
 
