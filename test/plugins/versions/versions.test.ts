@@ -1,5 +1,6 @@
 /** Versions of plugins, from the coordinator to the person. */
 import { makePresentation, Plugin } from "@bezel/core/host"
+import { mismatchTexts } from "@bezel/core/rpc"
 import { RemoteService } from "@bezel/core/service"
 import { testCoordinator, testSessionHost } from "@bezel/core/testing"
 import { builtinTerminalPlugins } from "@bezel/plugins"
@@ -101,6 +102,20 @@ describe("a plugin whose versions differ", () => {
           `${host.location.directory}": restart both, or install one version.`
       )
     }).pipe(Effect.scoped))
+})
+
+describe("plugins of a program that was updated on one side", () => {
+  it("are told in one sentence for each pair of versions, however many they are", () => {
+    const differing = (id: string, here: string, there: string) => ({ kind: "plugin" as const, id, here, there })
+    expect(mismatchTexts([
+      ...["a", "b", "c", "d", "e", "f"].map((id) => differing(`bezel.${id}`, "0.2.0", "0.1.0")),
+      differing("acme.x", "1", "2")
+    ], "the server")).toEqual([
+      "Plugins bezel.a, bezel.b, bezel.c and 3 more have version 0.2.0 here and 0.1.0 on the side of the server: restart " +
+      "both, or install one version.",
+      "Plugin acme.x has version 1 here and 2 on the side of the server: restart both, or install one version."
+    ])
+  })
 })
 
 describe("a contract whose versions differ", () => {

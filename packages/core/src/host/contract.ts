@@ -2,7 +2,7 @@
  * What may be imported on every side of a connection: contexts as types, `Plugin.define`, and the tokens of services that
  * hosts provide themselves. Nothing of a running host is reachable from here.
  */
-export { mismatchText } from "../rpc/index.ts"
+export { mismatchTexts } from "../rpc/index.ts"
 export type { Mismatch } from "../rpc/index.ts"
 export * from "./context.ts"
 export { ConversationViewSchema, ViewEventSchema } from "./conversation-view.ts"

@@ -11,7 +11,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -28,7 +27,8 @@ import { FacadeEntry } from "./facade.ts"
 import type { FacadeAddress, Host } from "./facade.ts"
 import { makeLink } from "./link.ts"
 import type { Link } from "./link.ts"
-import { Mismatch, mismatchText, pluginMismatches } from "./mismatch.ts"
+import { Mismatch, mismatchTexts, pluginMismatches } from "./mismatch.ts"
+import { observeOver } from "./observing.ts"
 import { disconnected } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { Catalogue, decoding, Hello, protocolVersion } from "./wire.ts"
@@ -254,51 +254,7 @@ class ClientConnection implements ConnectionShape {
   }
 
   readonly observe: ConnectionShape["observe"] = (token, effect) =>
-    Effect.gen({ self: this }, function*() {
-      const scope = yield* Effect.scope
-      const lists = yield* Queue.sliding<Extract<Item, { readonly type: "instances" }>["live"]>(1)
-      const running = new Map<string, Fiber.Fiber<unknown>>()
-      const follow = Effect.flatMap(this.host.connected, (link) =>
-        Effect.catch(
-          link.watch({ type: "instances", service: token.id }, (item) => {
-            if (item.type === "instances") Queue.offerUnsafe(lists, item.live)
-            return null
-          }),
-          (error) => error.code === "disconnected" ? Effect.void : Effect.sleep(1_000)
-        ))
-      yield* Effect.forkIn(Effect.forever(follow), scope)
-      const settle = Effect.flatMap(Queue.take(lists), (live) =>
-        Effect.suspend(() => {
-          const wanted = new Map(live.map((one) => [`${this.epoch} ${one.generation} ${one.key}`, one]))
-          const gone = [...running].filter(([id]) => !wanted.has(id))
-          for (const [id] of gone) running.delete(id)
-          return Effect.andThen(
-            Fiber.interruptAll(gone.map(([, fiber]) => fiber)),
-            Effect.forEach([...wanted].filter(([id]) => !running.has(id)), ([id, one]) => {
-              const entry = new FacadeEntry(
-                token,
-                { service: token.id, key: one.key, generation: one.generation },
-                this.host
-              )
-              const instance = Effect.andThen(
-                entry.hasStates ? entry.demand : Effect.void,
-                effect(entry.facade as Facade<typeof token>, one.key)
-              )
-              return Effect.map(
-                Effect.forkIn(
-                  Effect.catchCause(
-                    Effect.scoped(instance),
-                    (cause) => Effect.logWarning(`An observer of service "${token.id}" failed for "${one.key}".`, cause)
-                  ),
-                  scope
-                ),
-                (fiber) => running.set(id, fiber)
-              )
-            }, { discard: true })
-          )
-        }))
-      yield* Effect.forkIn(Effect.forever(settle), scope)
-    })
+    observeOver(this.host, () => this.epoch, token, effect)
 
   readonly select: ConnectionShape["select"] = (sessionID) =>
     this.inTurn(() => {
@@ -441,14 +397,21 @@ class ClientConnection implements ConnectionShape {
     const here = token.contract.version ?? 1
     return there === undefined || there === here
       ? Effect.void
-      : this.report({ kind: "contract", id: token.id, here: `${here}`, there: `${there}` })
+      : this.report([{ kind: "contract", id: token.id, here: `${here}`, there: `${there}` }])
   }
 
-  private report(mismatch: Mismatch): Effect.Effect<void> {
-    if (this.mismatches.some((known) => known.kind === mismatch.kind && known.id === mismatch.id)) return Effect.void
-    this.mismatches = [...this.mismatches, mismatch]
+  private report(found: ReadonlyArray<Mismatch>): Effect.Effect<void> {
+    const fresh = found.filter(({ id, kind }) =>
+      !this.mismatches.some((known) => known.kind === kind && known.id === id)
+    )
+    if (fresh.length === 0) return Effect.void
+    this.mismatches = [...this.mismatches, ...fresh]
     return Effect.andThen(
-      Effect.logWarning(mismatchText(mismatch, this.options.peer ?? "the host")),
+      Effect.forEach(
+        mismatchTexts(fresh, this.options.peer ?? "the host"),
+        (text) => Effect.logWarning(text),
+        { discard: true }
+      ),
       // While greeting, what was found is announced with the connection itself.
       Effect.suspend(() => this.link === null ? Effect.void : this.announce("connected"))
     )
@@ -470,7 +433,7 @@ class ClientConnection implements ConnectionShape {
       this.epoch = hello.epoch
       this.contracts = hello.contracts ?? {}
       this.mismatches = []
-      yield* Effect.forEach(pluginMismatches(manifest, hello.manifest ?? []), (mismatch) => this.report(mismatch))
+      yield* this.report(pluginMismatches(manifest, hello.manifest ?? []))
       // One that is gone, or refused by now, answers that to whoever uses it.
       for (const [session, { resume }] of this.held) {
         yield* Effect.catch(

@@ -21,7 +21,7 @@ import * as Tracer from "effect/Tracer"
 import { ClientIdentity, InteractionBroker, ServiceDirectory, ServiceError } from "../service/index.ts"
 import type { ClientSeat, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { ClientView } from "./client-view.ts"
-import { mismatchText, pluginMismatches } from "./mismatch.ts"
+import { mismatchTexts, pluginMismatches } from "./mismatch.ts"
 import { notAttached, otherProtocol, overloaded, unknownMember, unknownService } from "./refusals.ts"
 import { incident, ServedCalls } from "./served-calls.ts"
 import { serverProtocol } from "./transport.ts"
@@ -275,8 +275,9 @@ class ServedConnection {
     this.hasGreeted = true
     return Effect.gen({ self: this }, function*() {
       const manifest = yield* this.options.manifest ?? Effect.succeed([])
-      for (const mismatch of pluginMismatches(manifest, hello.manifest ?? [])) {
-        yield* Effect.logWarning(mismatchText(mismatch, `the client "${this.identity.label}"`))
+      const mismatches = pluginMismatches(manifest, hello.manifest ?? [])
+      for (const text of mismatchTexts(mismatches, `the client "${this.identity.label}"`)) {
+        yield* Effect.logWarning(text)
       }
       return {
         client: this.identity.id,

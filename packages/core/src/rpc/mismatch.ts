@@ -26,8 +26,31 @@ export const pluginMismatches = (
   })
 }
 
-/** One sentence, with what to do. `peer` is the other side, for people: `the coordinator`. */
-export const mismatchText = ({ here, id, kind, there }: Mismatch, peer: string): string =>
-  kind === "plugin"
-    ? `Plugin ${id} has version ${here} here and ${there} on the side of ${peer}: restart both, or install one version.`
-    : `The contract of service ${id} has version ${here} here and ${there} on the side of ${peer}: update the older side.`
+/** Names that a sentence has room for. */
+const maxNames = 3
+
+const named = (ids: ReadonlyArray<string>): string =>
+  ids.length <= maxNames + 1
+    ? ids.join(", ")
+    : `${ids.slice(0, maxNames).join(", ")} and ${ids.length - maxNames} more`
+
+/**
+ * One sentence for all that differ in the same versions, with what to do: after an update of one side that is every plugin of
+ * the program. `peer` is the other side, for people: `the coordinator`.
+ */
+export const mismatchTexts = (mismatches: ReadonlyArray<Mismatch>, peer: string): ReadonlyArray<string> => {
+  const groups = new Map<string, { readonly of: Mismatch; readonly ids: Array<string> }>()
+  for (const mismatch of mismatches) {
+    const key = JSON.stringify([mismatch.kind, mismatch.here, mismatch.there])
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, { of: mismatch, ids: [mismatch.id] })
+    else group.ids.push(mismatch.id)
+  }
+  return [...groups.values()].map(({ ids, of: { here, kind, there } }) => {
+    const versions = `${ids.length === 1 ? "has" : "have"} version ${here} here and ${there} on the side of ${peer}`
+    return kind === "plugin"
+      ? `${ids.length === 1 ? "Plugin" : "Plugins"} ${named(ids)} ${versions}: restart both, or install one version.`
+      : `${ids.length === 1 ? "The contract of service" : "The contracts of services"} ${named(ids)} ${versions}: ` +
+        "update the older side."
+  })
+}
