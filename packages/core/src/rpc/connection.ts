@@ -32,7 +32,7 @@ import { observeOver } from "./observing.ts"
 import { disconnected } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { Catalogue, decoding, Hello, protocolVersion } from "./wire.ts"
-import type { Control, Item, PluginVersion } from "./wire.ts"
+import type { Control, PluginVersion } from "./wire.ts"
 
 const ConnectionStatus = Schema.Struct({
   status: Schema.Literals(["connecting", "connected", "disconnected"]),
