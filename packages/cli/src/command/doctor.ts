@@ -59,15 +59,18 @@ const lockFinding = (id: string, { holder, state }: LeaseState): Finding => {
 }
 
 const serverFindings = ({ list, settled }: McpConnectionsShape) =>
-  Effect.map(Effect.andThen(settled, list), (servers) =>
-    servers.flatMap(({ error, name, problems, status, title, tools }) => [
-      status === "ready"
-        ? ok("mcp", `${name} is connected${title === null ? "" : ` (${title})`}; ${tools.length} tools`)
-        : status === "disabled"
-        ? ok("mcp", `${name} is disabled`)
-        : fault("mcp", `${name} is not connected: ${error ?? "it did not say why"}`),
-      ...problems.map((problem) => warning("mcp", `${name}: ${problem}`))
-    ]))
+  Effect.map(
+    Effect.andThen(settled, list),
+    (servers) =>
+      servers.flatMap(({ error, name, problems, status, title, tools }) => [
+        status === "ready"
+          ? ok("mcp", `${name} is connected${title === null ? "" : ` (${title})`}; ${tools.length} tools`)
+          : status === "disabled"
+          ? ok("mcp", `${name} is disabled`)
+          : fault("mcp", `${name} is not connected: ${error ?? "it did not say why"}`),
+        ...problems.map((problem) => warning("mcp", `${name}: ${problem}`))
+      ])
+  )
 
 export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
   const global = { environment, trust: options.trust }
