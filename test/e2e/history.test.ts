@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { type Home, makeHome } from "./command.ts"
+import { until } from "./run-fixture.ts"
 import { runInTerminal, type TerminalRun } from "./terminal.ts"
 
 const sessionOf = async (home: Home): Promise<string> =>
@@ -90,6 +91,22 @@ describe("bezel session revert", () => {
     expect((await home.run(["session", "revert", "nope", "--to", "last"])).stderr).toContain("there is no session")
   })
 
+  it("of a session whose process was killed in a command leaves alone what that may have changed, and says so", async () => {
+    const home = makeHome()
+    const running = home.start(["run", "--yes", "write b.txt: mine then run echo half > a.txt; sleep 60"])
+    await until(() => existsSync(join(home.work, "a.txt")))
+    running.process.kill("SIGKILL")
+    await running.ended
+    const id = await sessionOf(home)
+    const refused = await home.run(["session", "revert", id, "--to", "last"])
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toMatch(/a\.txt: it changed while something of this session was cut off/)
+    expect((await home.run(["session", "revert", id, "--to", "last", "--keep"])).code).toBe(0)
+    expect(read(home, "a.txt")).toBe("half\n")
+    expect(existsSync(join(home.work, "b.txt"))).toBe(false)
+    expect((await home.run(["session", "show", id])).stdout).toBe("")
+  })
+
   it("without git takes back what the tools wrote, and says that it does not know what commands changed", async () => {
     const home = makeHome()
     const env = { PATH: withoutGit(home) }
@@ -102,6 +119,35 @@ describe("bezel session revert", () => {
     )
     expect(existsSync(join(home.work, "a.txt"))).toBe(false)
     expect(read(home, "b.txt")).toBe("command\n")
+  })
+})
+
+describe("bezel session export and import", () => {
+  it("give markdown and a page to read, and JSON that comes back as it was; what is no session is refused", async () => {
+    const home = makeHome()
+    home.write("work/a.txt", "<b>A</b>\n")
+    await home.run(["run", "read a.txt"])
+    const id = await sessionOf(home)
+    expect((await home.run(["session", "export", id, "--format", "markdown"])).stdout).toMatch(
+      /^# read a\.txt\n[\s\S]*> read a\.txt[\s\S]*<details><summary>✓ read a\.txt<\/summary>/
+    )
+    const page = (await home.run(["session", "export", id, "--format", "html"])).stdout
+    expect(page).toMatch(/^<!doctype html>[\s\S]*&lt;b&gt;A&lt;\/b&gt;[\s\S]*<\/html>\n$/)
+    expect(page).not.toContain("<b>A")
+    expect((await home.run(["session", "export", id, "--format", "pdf"])).code).toBe(2)
+    const document = (await home.run(["session", "export", id])).stdout
+    const copy = (await home.run(["session", "import"], { stdin: document })).stdout.trim()
+    expect((await home.run(["session", "show", copy])).stdout).toBe((await home.run(["session", "show", id])).stdout)
+    const broken = JSON.parse(document)
+    broken.entries[1].conversation = "c99"
+    for (const input of [page, document.slice(0, -20), "{}", JSON.stringify(broken)]) {
+      const refused = await home.run(["session", "import"], { stdin: input })
+      expect(refused.code).toBeGreaterThan(0)
+      expect(refused.stderr).toMatch(
+        /^bezel: (stdin cannot be read as JSON|this is no session that Bezel can import): .+\n$/
+      )
+    }
+    expect((await home.run(["session", "list", "--json"])).lines()).toHaveLength(2)
   })
 })
 
