@@ -82,6 +82,19 @@ describe("the working directory of commands", () => {
       expect(results().at(-1)).toBe(`${directory}${where}\n[exit code 0]`)
     }))
 
+  it.live("is not written into what a command opens", () =>
+    Effect.gen(function*() {
+      const { directory, go, results } = yield* world(
+        { yes: true },
+        bash("exec 3>kept 4>&3; echo mine >&3; mkdir sub; cd sub"),
+        bash("exec 3>&-; pwd")
+      )
+      expect(yield* go).toBe("done")
+      expect(results()[0]).toContain(`the working directory is now ${directory}/sub]`)
+      expect(results()[1]).toBe(`${directory}/sub\n[exit code 0]`)
+      expect(fs.readFileSync(path.join(directory, "kept"), "utf8")).toBe("mine\n")
+    }))
+
   it.live("can be said with a call, and is the workspace again when it is gone", () =>
     Effect.gen(function*() {
       const { directory, go, results } = yield* world(

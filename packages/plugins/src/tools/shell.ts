@@ -175,18 +175,23 @@ const start = (
   })
 
 // The shell says at its end where it is; a command that replaces it or has a trap of its own for that leaves nobody to say it.
-const around = '__bezel=$1; shift; trap "pwd -P >&3" EXIT; eval "$__bezel"'
+// Low descriptors are the command's: what it opens as 3 must not be written to.
+const aroundFor = (descriptor: number) =>
+  `exec ${descriptor}>&3 3>&-; __bezel=$1; shift; trap "pwd -P >&${descriptor} 2>/dev/null" EXIT; eval "$__bezel"`
 
-const body = `'${around}'`
+const inBash = aroundFor(99)
+/** A POSIX shell has descriptors of one digit. */
+const inSh = aroundFor(9)
 
 /** A shell that was left running is named by the command that was given, not by what we put around it. */
 const named = (found: FoundProcess): FoundProcess => ({
   ...found,
-  command: found.command.replace(`${around} bash `, "").replace(`${around} sh `, "")
+  command: found.command.replace(`${inBash} bash `, "").replace(`${inSh} sh `, "")
 })
 
 // bash is what models write for; a POSIX shell where there is none.
-const launch = `command -v bash >/dev/null 2>&1 && exec bash -c ${body} bash "$0" 2>&1; exec sh -c ${body} sh "$0" 2>&1`
+const launch =
+  `command -v bash >/dev/null 2>&1 && exec bash -c '${inBash}' bash "$0" 2>&1; exec sh -c '${inSh}' sh "$0" 2>&1`
 
 const MAX_PATH_BYTES = 8_192
 
