@@ -4,6 +4,7 @@ import { toolResult } from "@bezel/core/tool"
 import { expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { call, say } from "../../../packages/core/src/testing/model.ts"
 import { memory, open, settle, user } from "./fixture.ts"
@@ -341,4 +342,32 @@ it.effect("waitingOn goes in the same commit as started, as the blocked result, 
       const cleared = seen.slice(waits).find(([waiting]) => !waiting)
       expect(cleared, way).toEqual([false, way === "started", way === "blocked"])
     }
+  }))
+
+it.effect("beforeTool tells whoever watches what is its namespace's to tell, in a commit of its own", () =>
+  Effect.gen(function*() {
+    const { harness } = yield* open(memory().storage(), [[call("echo", { text: "a" })], "ok"])
+    const events: Array<unknown> = []
+    const faults: Array<string> = []
+    const ns = yield* harness.namespace("n", {})
+    yield* harness.hooks(ns, "tool", {
+      beforeTool: (hooked, api) =>
+        Effect.andThen(
+          api.emit("asked", { tool: hooked.name }),
+          Effect.ignore(Effect.tapError(api.emit("bad", new Map() as unknown as null), (error) =>
+            Effect.sync(() =>
+              faults.push(error.code)
+            )))
+        )
+    })
+    yield* harness.resume
+    const watch = yield* harness.main.watch
+    yield* Effect.forkScoped(Stream.runForEach(watch.envelopes, (envelope) =>
+      Effect.sync(() => {
+        if (envelope.events.some((event) => event.type.startsWith("plugin."))) events.push(envelope.events)
+      })))
+    yield* ask(harness)
+    yield* settle
+    expect(events).toEqual([[{ type: "plugin.n.asked", data: { tool: "echo" } }]])
+    expect(faults).toEqual(["invalid"])
   }))

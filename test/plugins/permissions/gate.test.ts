@@ -72,7 +72,8 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
       conversationID: "c",
       taskID: "t",
       waiting: Effect.sync(() => void log.push("waiting")),
-      memo: memo as BeforeToolApi["memo"]
+      memo: memo as BeforeToolApi["memo"],
+      emit: () => Effect.void
     }
     const run = (command: string): Effect.Effect<BeforeToolDecision | void, { readonly message: string }> => {
       const call: HookToolCall = {

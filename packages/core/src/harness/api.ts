@@ -239,6 +239,8 @@ export interface BeforeToolApi extends HookApi {
   readonly waiting: Effect.Effect<void, HarnessError>
   /** First writer wins, keyed by (call, namespace, name); survives a crash and a reload. */
   readonly memo: Memo
+  /** Tells whoever watches, in a commit of its own: the event `plugin.<namespace>.<name>`. */
+  readonly emit: (name: string, data: JsonValue) => Effect.Effect<void, HarnessError>
 }
 
 /** `block` is told to the model as an error result; `denied` says that it was refused because nobody could be asked. */

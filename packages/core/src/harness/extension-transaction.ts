@@ -21,6 +21,7 @@ import {
 import { entryFault } from "./entry-kind.ts"
 import type { ConversationState } from "./state.ts"
 import type { Transaction } from "./transaction.ts"
+import type { ViewEvent } from "./view.ts"
 
 /** What the transaction checks against: the registrations of today. */
 export interface Authority {
@@ -46,7 +47,7 @@ export const extensionTransaction = (
     plugins: (namespace) => authority.namespaceDraft(tx, state, namespace),
     emit: (namespace, name, data) => {
       authority.assertNamespace(namespace)
-      tx.emit(state, { type: `plugin.${namespace.id}.${name}`, data: strict(data, "The event's data") })
+      tx.emit(state, pluginEvent(namespace.id, name, data))
     },
     write: (kind, entry) => {
       wrote = true
@@ -84,6 +85,12 @@ export const extensionTransaction = (
       })
   }
 }
+
+/** An event of a namespace's own; data that is no strict JSON is refused. */
+export const pluginEvent = (namespace: string, name: string, data: JsonValue): ViewEvent => ({
+  type: `plugin.${namespace}.${name}`,
+  data: strict(data, "The event's data")
+})
 
 /** Writes an extension's entry into the transcript, or beside a running turn until its next boundary. */
 const writeEntry = (tx: Transaction, state: ConversationState, kind: string, entry: NewExtensionEntry): string => {

@@ -21,7 +21,7 @@ import {
 } from "./api.ts"
 import type { PluginSlices, RewindableDocument } from "./documents.ts"
 import { isReserved } from "./entry-kind.ts"
-import type { Authority } from "./extension-transaction.ts"
+import { type Authority, pluginEvent } from "./extension-transaction.ts"
 import type { HookedKind } from "./hook-point.ts"
 import type { CommitLine } from "./line.ts"
 import { namespaceState } from "./projection.ts"
@@ -112,7 +112,7 @@ export const makeExtensions = (
             line().commit((tx) => {
               const entry = current(token)
               change(mergedDraft(tx, state, id, entry.shape))
-              if (event !== undefined) tx.emit(state, { type: `plugin.${id}.${event.name}`, data: event.data })
+              if (event !== undefined) tx.emit(state, pluginEvent(id, event.name, event.data))
             }))
       }
       namespaces.set(id, { token, alias: options?.alias ?? null, shape, view: options?.view })

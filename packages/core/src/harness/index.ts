@@ -37,6 +37,7 @@ export {
 export { activeEntries, answerText, contextOf, deriveContext } from "./context.ts"
 export type { Mutable, StickyDocument } from "./documents.ts"
 export { Entry, noticeKind } from "./entry-kind.ts"
+export { pluginEvent } from "./extension-transaction.ts"
 export type { RegisteredHook } from "./extensions.ts"
 export { type HandlersAt, type HookedKind, HookPoint, type HookPoints, type PointApi } from "./hook-point.ts"
 export {

@@ -20,6 +20,7 @@ import {
   memosOf,
   type Phase,
   type PhaseResult,
+  pluginEvent,
   runHandler,
   type RunnableKind,
   type Session,
@@ -387,7 +388,8 @@ const beforeToolApi = (
       })
     })
   }),
-  memo: memosOf(runtime, task.id, namespace)
+  memo: memosOf(runtime, task.id, namespace),
+  emit: (name, data) => runtime.commit((tx) => tx.emit(runtime.conversation, pluginEvent(namespace, name, data)))
 })
 
 /** A handler that unwinds without an answer waits no more; the mark goes in a commit of its own. */
