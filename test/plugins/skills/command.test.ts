@@ -24,6 +24,18 @@ describe("bezel run with skills", () => {
     expect(third).toContain("the rest of it")
   })
 
+  it("tells an agent nothing of them that is not offered the tool", async () => {
+    const home = makeHome()
+    home.write(".config/bezel/skills/mine/SKILL.md", skill("mine"))
+    home.write(".config/bezel/agents/plain.md", "---\ntools: { skill: false }\n---\nBe plain.")
+    const server = await serve({ text: "ok" })
+    home.useServer(server)
+    await home.run(["run", "--agent", "plain", "hi"])
+    const told = JSON.stringify(server.requests[0]?.body)
+    expect(told).toContain("Be plain.")
+    expect(told).not.toContain("mine")
+  })
+
   it("leaves those of a project out until it is trusted, and says so", async () => {
     const home = makeHome()
     home.write("work/.claude/skills/theirs/SKILL.md", skill("theirs"))

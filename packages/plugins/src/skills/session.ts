@@ -13,6 +13,8 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
+import { Agents } from "../agents/contract.ts"
+import { hiddenTools } from "../agents/registry.ts"
 import { describeFault, readMarkdown } from "../markdown/index.ts"
 import { useIfThere } from "../optional/index.ts"
 import { PermissionGate } from "../permissions/contract.ts"
@@ -122,7 +124,14 @@ export const session = Effect.fn("skills/session")(function*(ctx: Context) {
   yield* ctx.section({
     id: "skills.list",
     order: 300,
-    text: () => Effect.sync(() => current.skills.length === 0 ? null : skillSection(current.skills))
+    text: ({ config }) =>
+      Effect.gen(function*() {
+        if (current.skills.length === 0) return null
+        // Who is not offered the tool is told nothing of what it would load.
+        const agents = yield* ctx.find(Agents)
+        const agent = agents === null ? null : yield* Effect.orElseSucceed(agents.get(config.agent), () => null)
+        return agent !== null && hiddenTools(agent, ["skill"]).length > 0 ? null : skillSection(current.skills)
+      })
   })
   yield* ctx.tool.transform((draft) => {
     if (current.skills.length > 0) draft.set("skill", skillTool(current.skills, folders[0] ?? null))
