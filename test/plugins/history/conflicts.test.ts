@@ -300,3 +300,18 @@ describe("what is no work of a session", () => {
       }).pipe(Effect.scoped))
   }
 })
+
+describe("what a command left running", () => {
+  it.live("changes until the turn ends is taken back as well", () =>
+    Effect.gen(function*() {
+      const { ask, read, stage } = yield* world([
+        bash("(while [ ! -e go ]; do sleep 0.02; done; echo late > late.txt; echo > seen) > /dev/null 2>&1 &"),
+        bash("touch go; while [ ! -e seen ]; do sleep 0.02; done"),
+        "done"
+      ])
+      yield* ask("go")
+      expect(read("late.txt")).toBe("late\n")
+      expect(yield* stage()).toMatchObject({ status: "staged", conflicts: [] })
+      expect([read("late.txt"), read("go"), read("seen")]).toEqual([null, null, null])
+    }).pipe(Effect.scoped))
+})

@@ -39,11 +39,12 @@ const harmless = new Set([
   "search",
   "list",
   "web",
-  "web_fetch",
+  "job",
   "question",
   "subagent",
   "skill",
   "todo",
+  "job",
   "list_mcp_resources",
   "read_mcp_resource"
 ])
