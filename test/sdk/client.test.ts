@@ -2,6 +2,7 @@ import { call, say, wait } from "@bezel/core/testing"
 import { BezelError, createClient, makeEffectClient } from "@bezel/sdk"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
+import { createServer, type Server } from "node:http"
 import { asking, startTestServer, tokens } from "../server/http/fixture.ts"
 
 const collected = async <A>(events: AsyncIterable<A>, isLast: (event: A) => boolean): Promise<ReadonlyArray<A>> => {
@@ -74,6 +75,30 @@ describe("the client in promises", () => {
           code: "not_found"
         })
       })
+    })))
+
+  it.live("knows what is no Bezel from what does not answer", () =>
+    Effect.scoped(Effect.gen(function*() {
+      for (const [status, text] of [[200, "hello"], [404, "<html>"], [200, "{}"], [500, ""]] as const) {
+        const server = yield* Effect.acquireRelease(
+          Effect.promise(() =>
+            new Promise<Server>((resolve) => {
+              const made = createServer((_, response) => {
+                response.writeHead(status, { "content-type": "application/json" }).end(text)
+              }).listen(0, "127.0.0.1", () => resolve(made))
+            })
+          ),
+          (made) =>
+            Effect.sync(() => {
+              made.close()
+              made.closeAllConnections()
+            })
+        )
+        const address = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        const client = createClient({ url: `http://127.0.0.1:${port}`, token: "x" })
+        yield* Effect.promise(() => expect(client.health()).rejects.toMatchObject({ code: "malformed" }))
+      }
     })))
 
   it.live("ends calls and iterations with a signal", () =>

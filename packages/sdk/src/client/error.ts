@@ -29,11 +29,15 @@ export const toBezelError = (failure: unknown): BezelError => {
   if (isBody(failure)) return refusalOf(failure)
   if (HttpClientError.isHttpClientError(failure)) {
     const { reason } = failure
-    if (reason._tag === "TransportError" || reason._tag === "InvalidUrlError" || reason._tag === "EncodeError") {
+    // An answer that breaks off in the middle is none, whatever had come of it.
+    const isLost = reason._tag === "DecodeError"
+      ? !(reason.cause instanceof SyntaxError)
+      : reason._tag !== "StatusCodeError" && reason._tag !== "EmptyBodyError"
+    if (isLost) {
       return new BezelError({
         code: "unreachable",
         status: 0,
-        message: `No Bezel server answers on ${withoutSecrets(reason.request.url)}.`,
+        message: `No Bezel server answers on ${withoutSecrets(reason.request.url)}, or the connection was lost.`,
         cause: failure
       })
     }

@@ -287,6 +287,8 @@ export const makeHttpServer = (
       requestTimeout: limits.requestMillis,
       connectionsCheckingInterval: Math.min(2_000, limits.headersMillis),
       highWaterMark: 65_536,
+      // Longer than clients keep theirs, or a request would now and then meet a connection that is being closed.
+      keepAliveTimeout: 75_000,
       // A missing one is refused by the guard, in the shape of all errors.
       requireHostHeader: false,
       noDelay: true

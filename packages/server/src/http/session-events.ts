@@ -11,13 +11,12 @@
 import type { HistoryItem } from "@bezel/core/storage"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type { FleetShape } from "../serve/fleet.ts"
 import { comment, frame, heartbeat, writeAll } from "./event-frames.ts"
 import { toFailure } from "./failure.ts"
 import { EventStream, type Write } from "./handler.ts"
 import type { InteractionChange } from "./interactions.ts"
 import { type LiveText, makeLiveText } from "./live-text.ts"
-import { newestSequence, type SessionHub } from "./session-hub.ts"
+import type { SessionHub } from "./session-hub.ts"
 import { timeOf } from "./shapes.ts"
 
 /** Commits that a client may be behind; beyond, reading the session anew is quicker. */
@@ -48,16 +47,14 @@ const commitFrames = ({ at, events, sequence }: HistoryItem): ReadonlyArray<stri
  * The rest of the answers that a commit finishes: what came with it and in no frame before. The view may be behind the
  * commit, so an entry that it does not show yet is read where it is stored.
  */
-const restOf = (fleet: FleetShape, hub: SessionHub, live: LiveText, { events }: HistoryItem) =>
+const restOf = (hub: SessionHub, live: LiveText, { events }: HistoryItem) =>
   Effect.gen(function*() {
     const frames: Array<string> = []
     for (const event of events.map(asObject)) {
       const { entry: id, task, type } = event
       if (type !== "generation.completed" || typeof id !== "string" || typeof task !== "string") continue
       const entry = hub.main.view.value?.entries.findLast((candidate) => candidate.id === id) ??
-        (yield* fleet.records.message(hub.sessionID, id).pipe(
-          Effect.catchTag("UnknownMessage", () => Effect.succeed(null))
-        ))
+        (yield* hub.entry(id))
       for (const delta of entry === null ? [] : live.finish(task, entry)) frames.push(frame("delta", delta))
     }
     return frames
@@ -74,16 +71,16 @@ const interactionFrame = (change: InteractionChange): string =>
     : frame(change.type, { type: change.type, id: change.id, outcome: change.outcome })
 
 /** `place` is the id that the client has seen last, or `null` for what comes from now on. */
-export const sessionEvents = (fleet: FleetShape, hub: SessionHub, place: string | null): EventStream =>
+export const sessionEvents = (hub: SessionHub, place: string | null): EventStream =>
   new EventStream({
     run: (write) =>
-      follow(fleet, hub, place, write).pipe(
+      follow(hub, place, write).pipe(
         Effect.raceFirst(hub.over),
         Effect.catch((error) => write(frame("error", toFailure(error).body)))
       )
   })
 
-const follow = (fleet: FleetShape, hub: SessionHub, place: string | null, write: Write) =>
+const follow = (hub: SessionHub, place: string | null, write: Write) =>
   Effect.gen(function*() {
     const changed = Latch.makeUnsafe(true)
     let interactions: Array<InteractionChange> = hub.requests.list().map((offer) => ({
@@ -104,7 +101,7 @@ const follow = (fleet: FleetShape, hub: SessionHub, place: string | null, write:
       (unfollow) => Effect.sync(unfollow)
     )
 
-    const newest = yield* newestSequence(fleet, hub.sessionID)
+    const newest = yield* hub.newest
     const wanted = place === null ? newest : /^\d{1,15}$/.test(place) ? Number(place) : null
     const isGood = wanted !== null && wanted <= newest && newest - wanted <= mostBehind
     let at = isGood ? wanted : newest
@@ -120,11 +117,11 @@ const follow = (fleet: FleetShape, hub: SessionHub, place: string | null, write:
         }
         // Those that are not kept any more are where they are stored; each batch is read when the one before was sent.
         const items: ReadonlyArray<HistoryItem> = hub.commits.after(at) ??
-          (yield* fleet.records.history(hub.sessionID, at, batch))
+          (yield* hub.history(at, batch))
         if (items.length === 0) return
         for (const item of items) {
           // What was finished before this client came is no news to complete.
-          const rest = item.sequence > newest ? yield* restOf(fleet, hub, live, item) : []
+          const rest = item.sequence > newest ? yield* restOf(hub, live, item) : []
           at = item.sequence
           yield* writeAll(write, [...rest, ...commitFrames(item)])
         }

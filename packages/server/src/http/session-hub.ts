@@ -10,7 +10,7 @@ import { Conversation, conversationKey } from "@bezel/core/host"
 import { type Keyed, makeKeyed } from "@bezel/core/location"
 import type { ConnectionShape, RequestAnswers } from "@bezel/core/rpc"
 import type { Facade, ServiceError } from "@bezel/core/service"
-import type { StorageError } from "@bezel/core/storage"
+import type { EntryRecord, HistoryItem, StorageError } from "@bezel/core/storage"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -26,13 +26,20 @@ import {
   type OpenRequests,
   type Settled
 } from "./interactions.ts"
+import { keptReader } from "./kept-reader.ts"
 
 export interface SessionHub {
   readonly sessionID: string
   readonly connection: ConnectionShape
   readonly main: Facade<Conversation>
   readonly conversation: (id: string) => Effect.Effect<Facade<Conversation>, never, Scope.Scope>
+  /** The newest durable commits, kept while somebody follows. */
   readonly commits: CommitLog
+  /** Number of the newest commit; 0 for a session that nobody has written yet. */
+  readonly newest: Effect.Effect<number, StorageError>
+  /** Commits with events after a sequence, oldest first, from where they are stored. */
+  readonly history: (after: number, limit: number) => Effect.Effect<ReadonlyArray<HistoryItem>, StorageError>
+  readonly entry: (id: string) => Effect.Effect<EntryRecord | null, StorageError>
   readonly requests: OpenRequests
   readonly answers: RequestAnswers
   /** The input that was accepted here last, or `null`: what waits for the session waits for it first. */
@@ -59,14 +66,6 @@ const idleTime = "100 millis"
 /** Commits that are read at a time; a single one may be large. */
 const batch = 50
 
-/** Number of the newest commit; 0 for a session that nobody has written yet. */
-export const newestSequence = (fleet: FleetShape, sessionID: string): Effect.Effect<number, StorageError> =>
-  fleet.files.read(sessionID).pipe(
-    Effect.flatMap((storage) => storage.sequence),
-    Effect.scoped,
-    Effect.catch((error) => error.kind === "not_found" ? Effect.succeed(0) : Effect.fail(error))
-  )
-
 export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, never, Scope.Scope> =>
   Effect.gen(function*() {
     const settled = makeSettled()
@@ -77,7 +76,11 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
         const connection = yield* fleet.attached(sessionID)
         const conversation = (id: string) => connection.use(Conversation, { key: conversationKey(sessionID, id) })
         const main = yield* conversation(mainConversation)
-        const commits = makeCommitLog(yield* newestSequence(fleet, sessionID))
+        const reader = yield* keptReader(fleet.files, sessionID)
+        const newest = reader.read(0, (storage) => storage.sequence)
+        const history: SessionHub["history"] = (after, limit) =>
+          reader.read<ReadonlyArray<HistoryItem>>([], (storage) => storage.history(after, limit))
+        const commits = makeCommitLog(yield* newest)
         const followers = new Set<(change: InteractionChange | null) => void>()
         const tell = (change: InteractionChange | null) => {
           for (const wake of followers) wake(change)
@@ -104,7 +107,8 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           yield* more.await
           more.closeUnsafe()
           for (;;) {
-            const items = yield* fleet.records.history(sessionID, commits.last(), batch)
+            if (followers.size === 0) break
+            const items = yield* history(commits.last(), batch)
             commits.append(items)
             if (items.length > 0) tell(null)
             if (items.length < batch) break
@@ -139,8 +143,13 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           commits,
           requests,
           answers,
+          newest,
+          history,
+          entry: (id) => reader.read<EntryRecord | null>(null, (storage) => storage.entry(id)),
           follow: (wake) => {
             followers.add(wake)
+            // Nothing was read while nobody followed.
+            more.openUnsafe()
             return () => {
               followers.delete(wake)
             }

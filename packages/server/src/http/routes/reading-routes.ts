@@ -88,6 +88,6 @@ export const readingRoutes = ({ fleet, hubs }: ApiParts): Pick<
   events: ({ params: { id }, query: { after } }, { header }) =>
     Effect.gen(function*() {
       yield* fleet.records.get(id)
-      return sessionEvents(fleet, yield* hubs.get(id), placeOf(header, after))
+      return sessionEvents(yield* hubs.get(id), placeOf(header, after))
     })
 })
