@@ -1,5 +1,5 @@
 /** Terminals on a server: real ones, over real sockets. */
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { type ScriptedReply, startModelServer } from "../../packages/core/src/testing/model-server.ts"
@@ -128,6 +128,11 @@ describe("bezel attach", { timeout: 120_000 }, () => {
     const wrong = runInTerminal(home, "bezel attach --agent nobody")
     expect((await wrong.ended).code).toBe(2)
     expect(wrong.text().replaceAll("\n", " ")).toMatch(/there is no agent "nobody" here; there are build/)
+    mkdirSync(join(home.work, "new"))
+    const unknown = runInTerminal(home, "cd new; bezel --agent nobody")
+    expect((await unknown.ended).code).toBe(2)
+    expect(unknown.text().replaceAll("\n", " ")).toMatch(/there is no agent "nobody" here; there are build/)
+    expect((await server.call("GET", "/session")).body.items).toEqual([])
     const elsewhere = runInTerminal(home, "bezel attach --dir /")
     await elsewhere.shows(/^\/ +bezel\/offline$/m)
     elsewhere.type("\u0004")
@@ -244,6 +249,28 @@ describe("bezel where a server runs", { timeout: 120_000 }, () => {
     terminal.type("\u0004")
     await terminal.ended
   })
+
+  it.each(["none", "location"])(
+    "loads the plugins of a trusted project, wherever it was started itself (isolation %s)",
+    async (isolation) => {
+      const home = makeHome()
+      home.write(
+        "work/.bezel/plugins/ticket.ts",
+        'import { Plugin } from "@bezel/core/host"\nimport * as Effect from "effect/Effect"\n' +
+          'export default Plugin.define({ id: "test.ticket", session: () => Effect.void })\n'
+      )
+      const terminal = runInTerminal(home, "bezel")
+      await terminal.shows(/Trust them\? \[y\/N\]/)
+      terminal.type("y\r")
+      await terminal.shows(/bezel\/offline/)
+      terminal.type("\u0004")
+      await terminal.ended
+      const server = await startServer(home, ["--isolation", isolation], {}, home.folder)
+      await server.create()
+      const { body } = await server.call("GET", `/plugin?location=${encodeURIComponent(home.work)}`)
+      expect(body.items).toContainEqual(expect.objectContaining({ id: "test.ticket", state: "loaded" }))
+    }
+  )
 
   it("runs by itself with --inline, and with what is said for this run alone", async () => {
     const home = makeHome()

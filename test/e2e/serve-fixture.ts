@@ -33,9 +33,10 @@ export interface ServerRun extends Running {
 export async function startServer(
   home: Home,
   more: ReadonlyArray<string> = [],
-  env: { readonly [name: string]: string } = {}
+  env: { readonly [name: string]: string } = {},
+  cwd: string = home.work
 ): Promise<ServerRun> {
-  const running = home.start(["serve", "--port", "0", "--json", ...more], { env })
+  const running = home.start(["serve", "--port", "0", "--json", ...more], { env, cwd })
   await running.seen(/^\{.*\}\n/)
   const first = JSON.parse(running.output.stdout.split("\n")[0] ?? "")
   const { token, url } = first

@@ -284,7 +284,9 @@ export const commands: ReadonlyArray<Command> = [
       json: flag("JSON on stdout: url and token, once it answers")
     },
     examples: ["bezel serve", "bezel serve --port 0 --json", "bezel serve --isolation session"],
-    load: async ({ environment }) => (await agentModule(".", environment.set)).serve
+    // Folders that it serves itself may have plugins, wherever it was started.
+    load: async ({ environment, options }) =>
+      (await (options.isolation === "none" ? sharingAgentModule() : agentModule(".", environment.set))).serve
   }),
   command({
     name: "attach",

@@ -217,7 +217,7 @@ const showRemote = (
     const { remoteTerminalHost } = yield* Effect.promise(() => import("../host/remote-terminal-host.ts"))
     const directory = path === null || !server.isOwn ? path : (yield* resolveLocation(path)).directory
     const isNewlyTrusted = server.isOwn && directory !== null && (yield* askForTrust(directory))
-    const { host, remove } = remoteTerminalHost(server, directory)
+    const host = remoteTerminalHost(server, directory)
     const shown = yield* Effect.scoped(
       show(host, server.isOwn ? directory : null, options, global, warnings, (connection) =>
         Effect.gen(function*() {
@@ -231,7 +231,7 @@ const showRemote = (
     )
     yield* Effect.ignore(
       Effect.timeout(
-        Effect.forEach(shown.empty, (id) => Effect.ignore(remove(id)), { discard: true }),
+        Effect.forEach(shown.empty, (id) => Effect.ignore(host.remove(id)), { discard: true }),
         removingLimit
       )
     )
@@ -263,8 +263,12 @@ const show = (
     const outside = directory === null
       ? null
       : yield* outsidePlugins(directory, settings, yield* isTrusted(directory, global.trust))
-    if (options.agent !== null) yield* checkAgent(host, options.agent)
+    const isChecked = yield* checkAgent(host, options.agent)
     const session = yield* openSession(host, options)
+    if (!isChecked) {
+      const undo = session.isNew ? Effect.ignore(host.remove(session.id)) : Effect.void
+      yield* Effect.onError(checkAgent(host, options.agent), () => undo)
+    }
     const plugins = [...builtinTerminalPlugins(version), ...(outside === null ? [] : outsideSources("tui", outside))]
     const connection = yield* host.connect(session, plugins.map(({ entry }) => entry))
     const presentation = yield* makePresentation({ connection, location: session.location })
@@ -306,12 +310,14 @@ async function checkFolder(path: string): Promise<void> {
   throw usage(found === null ? `there is no folder and no command ${path}; ${hint}` : `${path} is not a folder`)
 }
 
-/** A name that is no agent is told before anything is written. */
-const checkAgent = (host: TerminalHost, name: string) =>
-  Effect.flatMap(host.agents, (agents) =>
-    agents.includes(name)
-      ? Effect.void
-      : Effect.fail(usage(`there is no agent ${JSON.stringify(name)} here; there are ${agents.join(", ")}`)))
+/** A name that is no agent is told before anything is written, where that is possible; false: it is not yet. */
+const checkAgent = (host: TerminalHost, name: string | null): Effect.Effect<boolean, Error> =>
+  name === null
+    ? Effect.succeed(true)
+    : Effect.flatMap(host.agents, (agents) =>
+      agents === null || agents.includes(name)
+        ? Effect.succeed(agents !== null)
+        : Effect.fail(usage(`there is no agent ${JSON.stringify(name)} here; there are ${agents.join(", ")}`)))
 
 const openSession = (host: TerminalHost, options: Options) =>
   Effect.gen(function*() {

@@ -17,7 +17,7 @@ const patience = "15 seconds"
 const shown = ({ id, location }: ShownSession): ShownSession => ({ id, location })
 
 /** `directory`: where new sessions belong; `null`: where the server says. */
-export const remoteTerminalHost = (server: RemoteServer, directory: string | null) => {
+export const remoteTerminalHost = (server: RemoteServer, directory: string | null): TerminalHost => {
   const base = server.url.replace(/\/+$/, "")
   const token = Redacted.value(server.token)
   const { location, session } = makeEffectClient({ url: base, token })
@@ -45,8 +45,13 @@ export const remoteTerminalHost = (server: RemoteServer, directory: string | nul
       const patch = patchOf(chosen)
       return patch === null ? Effect.void : failed(session.configure(id, patch))
     },
-    agents: failed(Effect.map(location.agents(directory ?? undefined), (agents) => agents.map(({ name }) => name))),
+    agents: location.agents(directory ?? undefined).pipe(
+      Effect.map((agents) => agents.map(({ name }) => name)),
+      Effect.catchIf(({ code }) => code === "not_found", () => Effect.succeed(null)),
+      failed
+    ),
     isEmpty: (id) => failed(Effect.map(session.messages(id, { limit: 1 }), ({ items }) => items.length === 0)),
+    remove: (id) => failed(session.remove(id)),
     connect: ({ id }, manifest) => {
       // Each session over a connection of its own: it may have a host of its own.
       const connect = (sessionID: string | null) =>
@@ -56,5 +61,5 @@ export const remoteTerminalHost = (server: RemoteServer, directory: string | nul
       return connectTo(connect, { label: "terminal", sessionID: id, manifest })
     }
   }
-  return { host, remove: (id: string) => failed(session.remove(id)) }
+  return host
 }

@@ -27,10 +27,11 @@ export interface TerminalHost {
   readonly latest: Effect.Effect<ShownSession | null, Error>
   readonly create: (chosen: Chosen) => Effect.Effect<ShownSession, Error>
   readonly choose: (sessionID: string, chosen: Chosen) => Effect.Effect<void, Error>
-  /** Names of the agents of the place. */
-  readonly agents: Effect.Effect<ReadonlyArray<string>, Error>
+  /** Names of the agents of the place; `null` where they can be asked for only once the place has a session. */
+  readonly agents: Effect.Effect<ReadonlyArray<string> | null, Error>
   /** Whether nothing was said in it. */
   readonly isEmpty: (sessionID: string) => Effect.Effect<boolean, Error>
+  readonly remove: (sessionID: string) => Effect.Effect<void, Error>
   /** A client of the session's host, attached to it. `manifest` are the terminal's plugins. */
   readonly connect: (
     session: ShownSession,
@@ -63,5 +64,6 @@ export const placedTerminalHost = ({ connect, location, session }: PlacedHost): 
   })),
   isEmpty: (sessionID) =>
     Effect.map(session.messages(sessionID, { limit: 1 }), ({ messages }) => messages.length === 0),
+  remove: session.remove,
   connect: ({ id }, manifest) => connect({ label: "terminal", sessionID: id, manifest })
 })
