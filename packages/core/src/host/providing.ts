@@ -25,7 +25,7 @@ const taken = (service: string, key: string): RegistrationError =>
 
 /** What one facet does with services, over the directory of its host. */
 export const providing = (
-  facet: Pick<FacetScope<ServiceRegistration>, "bound" | "entry" | "own" | "register">,
+  facet: Pick<FacetScope<ServiceRegistration>, "bound" | "entry" | "onActivate" | "register">,
   directory: ServiceDirectoryShape
 ): Omit<ServiceProviding, "state" | "events"> => {
   const owner = facet.entry.id
@@ -79,7 +79,9 @@ export const providing = (
         })
     })
 
-  const observe: ServiceProviding["observe"] = (token, effect) => facet.own(observeInstances(directory, token, effect))
+  // From activation on, as whatever else runs in the background.
+  const observe: ServiceProviding["observe"] = (token, effect) =>
+    facet.onActivate(observeInstances(directory, token, effect))
 
   const current = (token: RemoteService.Any | LocalService<unknown>): Effect.Effect<unknown, ServiceError> =>
     isRemote(token) ? directory.use(token) : directory.useLocal(token)
