@@ -77,11 +77,10 @@ describe("bezel run with documents", () => {
       { text: "ok" }
     )
     home.useServer(server)
-    expect(await home.run(["run", "go"])).toMatchObject({
-      code: 0,
-      stdout: "ok\n",
-      stderr: "✓ read a.pdf\n✓ read b.ipynb\n"
-    })
+    const ended = await home.run(["run", "go"])
+    expect(ended).toMatchObject({ code: 0, stdout: "ok\n" })
+    // They are read side by side.
+    expect(ended.stderr.trim().split("\n").sort()).toEqual(["✓ read a.pdf", "✓ read b.ipynb"])
     const told = JSON.stringify(messagesOf(server.requests[1]?.body))
     expect(told).toContain("[Page 1]\\nHello PDF")
     expect(told).toContain("[Cell 1, code]\\n1 + 1")
