@@ -263,6 +263,7 @@ describe("web_fetch", () => {
         return "accepted" in answer ? answer.accepted.permission : null
       }
       expect(subject("https://Example.com:443/a")).toEqual({ access: "web", subjects: ["example.com"] })
+      expect(subject("https://example.com./a")).toEqual({ access: "web", subjects: ["example.com"] })
       expect(subject("http://example.com:8080/")).toEqual({ access: "web", subjects: ["example.com:8080"] })
     }))
 })

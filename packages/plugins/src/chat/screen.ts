@@ -297,6 +297,7 @@ const helpBlocks = (
     group(keys.map(({ binding, key }) => line(key, described.get(binding.command) ?? binding.command))),
     line("enter", "Send; while the model works: at its next step"),
     line("shift+enter, ctrl+j", "New line"),
+    line("@file", "Attach a file to the prompt"),
     line("ctrl+z", "Give the terminal to the shell; fg comes back")
   ]
 }

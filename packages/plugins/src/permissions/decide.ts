@@ -223,7 +223,8 @@ const judgeSubject = (set: RuleSet, access: string, subject: string, probe: Path
     return [
       judgeText(
         set,
-        { access, value: subject },
+        // A host that a rule denies is denied at every port.
+        { access, value: subject, ...(access === "web" ? { variants: [subject.replace(/:\d+$/, "")] } : {}) },
         subject === "" ? access : `${access} of ${JSON.stringify(subject)}`,
         false
       )

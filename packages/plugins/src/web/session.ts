@@ -93,7 +93,9 @@ const resultOf = (response: WebResponse, raw: boolean): Effect.Effect<ToolResult
   })
 
 /** A host as rules and settings name it: with its port only where that is not the usual one. */
-const hostOf = (address: string): string => URL.canParse(address) ? new URL(address).host : ""
+const hostOf = (address: string): string =>
+  // With a dot at its end it is the same host.
+  URL.canParse(address) ? new URL(address).host.replace(/\.(?=$|:)/, "") : ""
 
 /** The facet for session hosts. */
 export const session = Effect.fn("web/session")(function*(ctx: Context) {
