@@ -5,6 +5,17 @@ import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
 import { bash, edit, git, world, write } from "./fixture.ts"
 
+/** Until the clock of the file system has gone on: what comes then has a later time than the file. */
+const nextTick = (path: string) =>
+  Effect.gen(function*() {
+    const probe = `${yield* temporaryDirectory}/probe`
+    const since = fs.statSync(path).ctimeMs
+    do {
+      fs.writeFileSync(probe, "")
+      yield* Effect.yieldNow
+    } while (fs.statSync(probe).ctimeMs <= since)
+  })
+
 describe("files that others have changed", () => {
   it.live("only what the session changed is put back: a file of its repository that was edited by hand stays", () =>
     Effect.gen(function*() {
@@ -84,6 +95,7 @@ describe("files that others have changed", () => {
       yield* ask("go")
       fs.writeFileSync(file("mine.txt"), "by hand\n")
       fs.writeFileSync(file("new-by-hand.txt"), "by hand\n")
+      yield* nextTick(file("new-by-hand.txt"))
       yield* ask("on")
       fs.writeFileSync(file("later.txt"), "by hand\n")
       expect(yield* stage("last")).toMatchObject({ conflicts: [] })

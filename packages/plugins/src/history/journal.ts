@@ -49,6 +49,8 @@ const Line = Schema.Union([
 ])
 export type Line = typeof Line.Type
 
+const manyLines = 2_000
+
 const decode = Schema.decodeUnknownExit(Schema.fromJsonString(Line))
 
 /** Work that had begun and was not accounted for when the journal ended. */
@@ -100,6 +102,16 @@ export class Journal {
     fs.writeFileSync(temporary, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 })
     fs.renameSync(temporary, this.path)
     this.#lines = [...lines]
+  }
+
+  /** Forgets what is accounted for, once the lines are many: only what changed is needed then. */
+  tidy(): void {
+    if (this.#lines.length < manyLines) return
+    const unfinished = new Set(this.unfinished.map(({ id }) => id))
+    const kept = this.#lines.filter((line) =>
+      line.type === "began" || line.type === "ended" ? unfinished.has(line.id) : line.type !== "settled"
+    )
+    if (kept.length < this.#lines.length / 2) this.replace(kept)
   }
 
   get lines(): ReadonlyArray<Line> {

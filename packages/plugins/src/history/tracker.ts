@@ -326,6 +326,7 @@ export class Tracker {
   /** Accounts for what a process that is gone had begun. */
   get recover(): Effect.Effect<void> {
     return this.#step(null, async () => {
+      this.journal.tidy()
       const unfinished = this.journal.unfinished
       for (const { before, id, marks, path } of unfinished) {
         if (path === null || before === null) continue

@@ -169,7 +169,7 @@ export class WorkTree {
       if (tab < 0 || stage !== "0" || mode === "160000") continue
       const path = NodePath.join(this.#location, line.slice(tab + 1))
       if (++count % 500 === 0) await new Promise((resume) => setImmediate(resume))
-      const stats = await FileSystem.lstat(path).catch(() => null)
+      const stats = lookAt(path)
       if (mode === "120000") this.#known.set(path, { type: "link", id })
       else {
         const otherwise = mode === "100755" ? 0o755 : 0o644
