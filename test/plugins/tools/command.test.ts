@@ -27,7 +27,11 @@ describe("bezel run with apply_patch", () => {
     expect(denied.code).toBe(3)
     expect(existsSync(join(home.work, "b.txt"))).toBe(false)
     expect(JSON.stringify(messagesOf(server.requests[1]?.body))).toContain("No rule allows write of")
-    expect(await home.run(["run", "--allow", "write", "go"])).toMatchObject({ code: 0, stdout: "done\n" })
+    expect(await home.run(["run", "--allow", "write", "go"])).toMatchObject({
+      code: 0,
+      stdout: "done\n",
+      stderr: "✓ apply_patch a.txt, b.txt\n"
+    })
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("eins\ntwo\n")
     await home.run(["run", "--agent", "plan", "--allow", "write", "go"])
     expect(toolNames(server.requests[0]?.body)).toContain("apply_patch")

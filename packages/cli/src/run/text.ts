@@ -12,10 +12,16 @@ export function oneLine(text: string, room: number): string {
 
 const telling = ["command", "path", "pattern", "url", "question", "description"]
 
+/** Of a patch, the files that it names; any other text as it is. */
+const aboutOf = (text: string): string => {
+  const files = [...text.matchAll(/^\*\*\* (?:Add|Update|Delete) File: (.+)$/gm)].map(([, file = ""]) => file)
+  return files.length === 0 ? text : files.join(", ")
+}
+
 /** What a call is about, on one line: its most telling argument. */
 export function callTitle(name: string, args: unknown, room: number): string {
   const members = typeof args === "object" && args !== null ? Object.entries(args) : []
   const texts = members.filter((member): member is [string, string] => typeof member[1] === "string")
   const [, subject = ""] = telling.flatMap((key) => texts.filter(([member]) => member === key))[0] ?? texts[0] ?? []
-  return oneLine(`${name} ${subject}`, room)
+  return oneLine(`${name} ${aboutOf(subject)}`, room)
 }
