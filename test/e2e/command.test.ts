@@ -88,7 +88,7 @@ describe("a wrong command line ends with 2 and one line that names the fault", (
     [["run", "--timeout", "soon", "hi"], 'bezel: --timeout takes a number over 0, not "soon"\n'],
     [["serve", "--isolation", "all"], 'bezel: --isolation takes one of none, location, session, not "all"\n'],
     [["acp"], "bezel acp is not built yet in version 0.1.0\n"],
-    [["session", "revert"], "bezel session revert is not built yet in version 0.1.0\n"]
+    [["session", "revert"], "bezel: bezel session revert needs ID (bezel session revert --help shows how)\n"]
   ])("%j", async (argv, stderr) => {
     expect(await makeHome().run(argv)).toMatchObject({ code: 2, stdout: "", stderr })
   })
