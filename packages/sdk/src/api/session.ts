@@ -215,7 +215,7 @@ const people = [
     params: id,
     success: Schema.Struct({ items: Schema.Array(OpenInteraction) }),
     error
-  }).annotateMerge(summary("What the session asks a person and nobody has answered")),
+  }).annotate(RequiredScope, "prompt").annotateMerge(summary("What the session asks a person and nobody has answered")),
   HttpApiEndpoint.post("answer", "/session/:id/interaction/:interactionID", {
     params: { ...id, interactionID: Schema.String },
     payload: AnswerBody,
