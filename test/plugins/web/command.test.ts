@@ -40,3 +40,37 @@ describe("bezel run with web_fetch", () => {
     ])
   })
 })
+
+describe("bezel run with web_fetch behind a proxy", () => {
+  it("fetches through it what this machine cannot look up, and still nothing that is known to be private", async () => {
+    const home = makeHome()
+    const asked: Array<string> = []
+    const proxy = http.createServer((request, response) => {
+      asked.push(String(request.url))
+      response.setHeader("content-type", "text/plain").end("through the proxy")
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve))
+    onTestFinished(() => void proxy.close())
+    const server = await serve(
+      {
+        calls: ["http://far.invalid/page", "http://localhost:1/", "http://127.0.0.1:1/"].map((url) => ({
+          name: "web_fetch",
+          args: { url }
+        }))
+      },
+      { text: "ok" }
+    )
+    home.useServer(server)
+    const env = {
+      HTTP_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+      NO_PROXY: new URL(server.url).host
+    }
+    expect((await home.run(["run", "--allow", "web", "go"], { env })).stdout).toBe("ok\n")
+    const told = messagesOf(server.requests[1]?.body).filter(({ role }) => role === "tool").map(({ content }) =>
+      String(content)
+    )
+    expect(told.filter((text) => text === "through the proxy")).toHaveLength(1)
+    expect(told.filter((text) => text.includes("private network"))).toHaveLength(2)
+    expect(asked).toEqual(["http://far.invalid/page"])
+  })
+})

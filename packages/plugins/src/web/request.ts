@@ -2,7 +2,8 @@
  * One HTTP request to the public internet, bounded in size and time.
  *
  * The address that is connected to is what is judged, after DNS: every address that a name stands for must be public, and the
- * socket's own is looked at again. Nothing of this machine goes along: no cookies, no credentials, no referrer. A redirect is
+ * socket's own is looked at again. Through a proxy of the environment it is the proxy that connects; then what the name stands
+ * for here is judged, if it stands for anything here. Nothing of this machine goes along: no cookies, no credentials, no referrer. A redirect is
  * followed on the same host only; whoever was asked about one host was not asked about another.
  */
 import { ToolFailure } from "@bezel/core/tool"
@@ -14,6 +15,7 @@ import { isIP, type LookupFunction } from "node:net"
 import type { Readable } from "node:stream"
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib"
 import { isPrivateAddress } from "./address.ts"
+import { proxyFor } from "./proxy.ts"
 
 export interface WebResponse {
   readonly url: URL
@@ -112,19 +114,45 @@ const readBody = async (response: http.IncomingMessage, maxBytes: number) => {
   return { body: Buffer.concat(chunks), cut: false }
 }
 
-/** One exchange, without following redirects. */
-const exchange = (url: URL, { maxBytes, mayBePrivate }: WebRequest): Effect.Effect<WebResponse, ToolFailure> =>
+/** Fails where a name is known here to stand for an address that is not public. */
+const refuseKnown = (url: URL): Effect.Effect<void, ToolFailure> =>
   Effect.callback((resume) => {
-    const isFree = mayBePrivate(url)
+    publicLookup(bare(url.hostname), { all: true }, (error) => {
+      resume(error instanceof Refused ? Effect.fail(failure(url, error)) : Effect.void)
+    })
+  })
+
+/** An agent of its own: a connection that somebody else has opened was not judged here. */
+const agentFor = (url: URL, proxy: string | null) => {
+  if (proxy === null) return false
+  const options = { proxyEnv: { HTTP_PROXY: proxy, HTTPS_PROXY: proxy } }
+  const { Agent } = client(url.protocol)
+  return new Agent(options)
+}
+
+/** One exchange, without following redirects. */
+const exchange = (url: URL, request: WebRequest): Effect.Effect<WebResponse, ToolFailure> => {
+  const isFree = request.mayBePrivate(url)
+  const proxy = isFree ? null : proxyFor(url)
+  const sent = send(url, request.maxBytes, isFree, proxy)
+  return proxy === null ? sent : Effect.andThen(refuseKnown(url), sent)
+}
+
+const send = (
+  url: URL,
+  maxBytes: number,
+  isFree: boolean,
+  proxy: string | null
+): Effect.Effect<WebResponse, ToolFailure> =>
+  Effect.callback((resume) => {
     const host = bare(url.hostname)
     if (!isFree && isIP(host) !== 0 && isPrivateAddress(host)) {
       return resume(Effect.fail(failure(url, refusal(url.hostname, host))))
     }
     const fail = (cause: unknown) => resume(Effect.fail(failure(url, cause)))
     const request = client(url.protocol).request(url, {
-      // A connection that somebody else has opened was not judged here.
-      agent: false,
-      ...(isFree ? {} : { lookup: publicLookup }),
+      agent: agentFor(url, proxy),
+      ...(isFree || proxy !== null ? {} : { lookup: publicLookup }),
       headers: {
         "user-agent": "Bezel",
         accept: "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5",
@@ -140,7 +168,7 @@ const exchange = (url: URL, { maxBytes, mayBePrivate }: WebRequest): Effect.Effe
     request.on("socket", (socket) =>
       socket.once("connect", () => {
         const { remoteAddress } = socket
-        if (isFree || (remoteAddress !== undefined && !isPrivateAddress(remoteAddress))) return
+        if (isFree || proxy !== null || (remoteAddress !== undefined && !isPrivateAddress(remoteAddress))) return
         request.destroy(refusal(url.hostname, remoteAddress ?? "an unknown address"))
       }))
     request.end()
