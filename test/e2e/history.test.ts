@@ -181,4 +181,30 @@ describe("in the terminal", () => {
     terminal.type("\u001b[27u\u0004")
     await terminal.ended
   })
+
+  it("a session is renamed, forks stand below what they came from, and sessions begun in vain are gone", async () => {
+    const home = makeHome()
+    await home.run(["run", "list"])
+    const first = await sessionOf(home)
+    const terminal = runInTerminal(home, "bezel --continue")
+    await terminal.shows(/› list/)
+    terminal.type("/rename The shop\r")
+    await terminal.shows(/called The shop now/)
+    const busy = await home.run(["session", "revert", first, "--to", "last"])
+    expect(busy.code).toBe(1)
+    expect(busy.stderr).toMatch(/^bezel: .*in use|open in|process \d+/)
+    expect(await home.run(["session", "fork", first])).toMatchObject({ code: 0 })
+    terminal.type("/new One more\r")
+    // The new one has used nothing of the model's context yet.
+    await terminal.shows(/~\/work +bezel\/offline/)
+    terminal.type("/sessions shop\r")
+    await terminal.shows(/1\. The shop[\s\S]*2\. └ The shop/)
+    terminal.type("\u001b[27u\u0004")
+    await terminal.ended
+    const left = (await home.run(["session", "list", "--json"])).lines()
+    expect(left.map(({ title }) => title)).toEqual(["The shop", "The shop"])
+    expect(left.map(({ forkedFrom }) => forkedFrom)).toEqual(expect.arrayContaining([first, undefined]))
+    expect((await home.run(["session", "list", "--search", "SHOP"])).stdout.split("\n")).toHaveLength(3)
+    expect((await home.run(["session", "list", "--search", "nothing"])).stdout).toBe("")
+  })
 })

@@ -2,6 +2,7 @@
 import type { TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { type PickerEntry, SessionPicker } from "./contract.ts"
 import { forkTree, searchSessions } from "./tree.ts"
 
@@ -37,8 +38,13 @@ export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext)
       Effect.gen(function*() {
         const picker = yield* opened
         yield* picker.ready
-        // A list that cannot be renewed is still a list.
-        yield* Effect.ignore(picker.refresh())
+        const { revision = 0 } = picker.state.value ?? {}
+        // What a refresh has found comes beside its answer. A list that cannot be renewed is still a list.
+        yield* picker.refresh().pipe(
+          Effect.andThen(Stream.runHead(Stream.filter(picker.state.changes, (state) => state.revision > revision))),
+          Effect.timeout("1 second"),
+          Effect.ignore
+        )
         const known = picker.state.value
         if (known === undefined || known.sessions.length === 0) {
           return yield* ctx.ui.notify(
