@@ -12,7 +12,8 @@ storageConformance(
 
 storageConformance(
   "JSONL storage that survives power loss",
-  Effect.map(journal, (folder) => ({ write: openJsonl(folder, { fsync: true }), read: openJsonlReader(folder) }))
+  Effect.map(journal, (folder) => ({ write: openJsonl(folder, { fsync: true }), read: openJsonlReader(folder) })),
+  { frames: 1_000 }
 )
 
 storageConformance(

@@ -22,7 +22,8 @@ storageConformance(
 
 storageConformance(
   "SQLite storage that survives power loss",
-  Effect.map(file, (path) => ({ write: openSqlite(path, { durability: "power" }), read: openSqliteReader(path) }))
+  Effect.map(file, (path) => ({ write: openSqlite(path, { durability: "power" }), read: openSqliteReader(path) })),
+  { frames: 1_000 }
 )
 
 const withFile = <A, E>(body: (path: string) => Effect.Effect<A, E>) => Effect.scoped(Effect.flatMap(file, body))
