@@ -41,6 +41,8 @@ const settings = [
 
 export class PrivateGit {
   readonly directory: string
+  /** Ends whatever runs. */
+  signal: AbortSignal | null = null
   readonly #workTree: string
   readonly #location: string
 
@@ -68,7 +70,7 @@ export class PrivateGit {
   }
 
   /** What it prints. Paths are seen from the location. */
-  run(args: ReadonlyArray<string>, options: GitRun = {}, signal?: AbortSignal): Promise<Buffer> {
+  run(args: ReadonlyArray<string>, options: GitRun = {}): Promise<Buffer> {
     const environment: NodeJS.ProcessEnv = {}
     for (const [name, value] of Object.entries(process.env)) if (!name.startsWith("GIT_")) environment[name] = value
     const config = [...settings, ...options.config ?? []].flatMap((setting) => ["-c", setting])
@@ -77,7 +79,7 @@ export class PrivateGit {
         cwd: this.#location,
         stdio: ["pipe", "pipe", "pipe"],
         timeout: timeLimitMillis,
-        ...(signal === undefined ? {} : { signal }),
+        ...(this.signal === null ? {} : { signal: this.signal }),
         env: {
           ...environment,
           GIT_DIR: this.directory,

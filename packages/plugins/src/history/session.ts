@@ -9,6 +9,7 @@ import type { SessionContext } from "@bezel/core/host"
 import type { OpenSession } from "@bezel/core/session"
 import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
@@ -66,6 +67,9 @@ const leavesRunning = (details: unknown): boolean => {
     : null
   return Array.isArray(background) && background.length > 0
 }
+
+/** How long a call waits for the look before it; a hook has ten seconds. */
+const patience = "8 seconds"
 
 /** A chain of sub-agents longer than this is one that does not end. */
 const maxAncestors = 64
@@ -217,9 +221,16 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
         if (what !== "any" && what.length === 0) return
         const { tracker } = yield* historyOf(sessionID)
         const marks = yield* marksOf(sessionID, conversationID)
-        yield* what === "any"
-          ? tracker.beginCommand(taskID, sessionID, marks)
-          : tracker.beginWrite(taskID, what, marks)
+        const begun = yield* ctx.own(Effect.forkScoped(
+          what === "any"
+            ? tracker.beginCommand(taskID, sessionID, marks)
+            : tracker.beginWrite(taskID, what, marks)
+        ))
+        // A gate that is late would deny the call; one that is not waited for only misses what the call changes.
+        const inTime = yield* Effect.timeoutOption(Fiber.join(begun), patience)
+        if (Option.isNone(inTime)) {
+          yield* Effect.logWarning("A call was not waited with until files had been looked at.")
+        }
       }).pipe(Effect.catch((error) => Effect.logWarning(error.message))),
     afterTool: (_call, result, { sessionID, taskID }) =>
       Effect.suspend(() => {

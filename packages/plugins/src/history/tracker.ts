@@ -22,8 +22,8 @@ import type { Change, Journal, Marks } from "./journal.ts"
 import type { KeptContent } from "./kept-content.ts"
 import type { Difference, WorkTree } from "./work-tree.ts"
 
-/** A first look that takes longer is given up; a hook has ten seconds. */
-const prepareMillis = 8_000
+/** Where a look takes longer, none is taken any more. */
+const longMillis = 4_000
 
 /** A stretch of time in which a command of a session ran. */
 interface Command {
@@ -93,11 +93,6 @@ export class Tracker {
     this.#maxFileBytes = parts.maxFileBytes
     this.#maxKeptBytes = parts.maxKeptBytes
     this.#needed = parts.needed
-  }
-
-  /** Why what commands change is not seen here, once that is known. */
-  get blind(): string | null {
-    return this.#blind
   }
 
   /** One thing at a time. What goes wrong is for the log, and for whoever takes back: the call goes on. */
@@ -240,12 +235,7 @@ export class Tracker {
 
   async #prepare(): Promise<void> {
     this.#prepared = true
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<string>((resolve) => {
-      timer = setTimeout(() => resolve("looking through it takes too long"), prepareMillis)
-    })
-    const why = await Promise.race([this.#tree.prepare(), late])
-    clearTimeout(timer)
+    const why = await this.#tree.prepare(AbortSignal.timeout(longMillis))
     if (why !== null) this.#blind = why
     else if (this.#tree.isCurrent) this.#lookedAt = performance.now()
   }
@@ -272,6 +262,7 @@ export class Tracker {
     // The first look of a process warms caches; a single slow one should not blind for long.
     const took = this.#lookedAt - start
     this.#lookMillis = this.#lookMillis === 0 ? took : (this.#lookMillis + took) / 2
+    if (this.#lookMillis > longMillis) this.#blind = "looking through it takes too long"
   }
 
   /** Records what was changed while a command ran. */

@@ -9,6 +9,7 @@
  */
 import { constants } from "node:fs"
 import * as FileSystem from "node:fs/promises"
+import { homedir } from "node:os"
 import * as NodePath from "node:path"
 import { absent, type FileState, lookAt, observe, type Observed, sameState } from "./file-state.ts"
 import { findRepository, GitFailed, PrivateGit, type UserRepository } from "./private-git.ts"
@@ -89,10 +90,13 @@ export class WorkTree {
    * Gives why nothing can be said of this folder, or `null`. Where an earlier process has looked, what is known afterwards is
    * what that saw.
    */
-  async prepare(): Promise<string | null> {
+  async prepare(signal: AbortSignal): Promise<string | null> {
     try {
       const repository = await findRepository(this.#location)
+      // Nobody's work is all of a home folder, and looking through one takes long.
+      if (repository === null && this.#location === homedir()) return "it is the home folder, and no git repository"
       const git = new PrivateGit(this.#folder, repository?.root ?? this.#location, this.#location)
+      git.signal = signal
       const objects = repository === null ? null : NodePath.join(repository.commonDirectory, "objects")
       this.#alternates = objects
       const exclude = repository === null
@@ -111,11 +115,16 @@ export class WorkTree {
         const why = await this.#addAll(git, candidates)
         if (why !== null) return why
       }
+      git.signal = null
       this.#git = git
       this.isCurrent = isNew
       return null
     } catch (error) {
-      return error instanceof Error ? error.message : String(error)
+      return signal.aborted
+        ? "looking through it takes too long"
+        : error instanceof Error
+        ? error.message
+        : String(error)
     }
   }
 
