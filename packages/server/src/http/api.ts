@@ -82,6 +82,25 @@ const queryOf = (text: string): { readonly [name: string]: string } | ApiFailure
   return { ...query }
 }
 
+/** Queries that are remembered, and how long each may be. */
+const mostQueries = 256
+const longestKept = 200
+
+const decodeAnew = (route: Route, queryText: string): object | ApiFailure => {
+  const query = queryOf(queryText)
+  if (query instanceof ApiFailure) return query
+  if (route.query === null) {
+    const [name] = Object.keys(query)
+    return name === undefined
+      ? {}
+      : failure("invalid_request", `This route takes no parameter ${JSON.stringify(name.slice(0, 80))}.`)
+  }
+  const decoded = route.query(query)
+  return Exit.isSuccess(decoded)
+    ? { query: decoded.value }
+    : refused("invalid_request", "The parameters do not fit", issueOf(decoded))
+}
+
 /** Handlers by the name of their route. The erasure point: each gets what its own endpoint's schemas decoded. */
 const byName = (groups: Groups): ReadonlyMap<string, AnyHandler> =>
   new Map(
@@ -139,18 +158,18 @@ export const makeHttpApi = (groups: Groups, metrics: Metrics): HttpApi => {
         : Effect.fail(refused("invalid_arguments", "The body does not fit", issueOf(decoded)))
     })
 
-  const decode = (route: Route, queryText: string) => {
-    const query = queryOf(queryText)
-    if (query instanceof ApiFailure) return query
-    if (route.query === null) {
-      const [name] = Object.keys(query)
-      if (name === undefined) return {}
-      return failure("invalid_request", `This route takes no parameter ${JSON.stringify(name.slice(0, 80))}.`)
-    }
-    const decoded = route.query(query)
-    return Exit.isSuccess(decoded)
-      ? { query: decoded.value }
-      : refused("invalid_request", "The parameters do not fit", issueOf(decoded))
+  /** Clients ask the same again and again, and what a query says never changes. */
+  const queries = new Map<string, object>()
+
+  const decode = (route: Route, queryText: string): object | ApiFailure => {
+    const key = `${route.name} ${queryText}`
+    const known = queries.get(key)
+    if (known !== undefined) return known
+    const decoded = decodeAnew(route, queryText)
+    if (decoded instanceof ApiFailure) return decoded
+    if (queries.size >= mostQueries) queries.clear()
+    if (queryText.length <= longestKept) queries.set(key, decoded)
+    return decoded
   }
 
   /** What a request asks for: all that can be looked at without waiting. */
