@@ -38,6 +38,7 @@ type Feature =
   | "accounts"
   | "preferences"
   | "sandbox"
+  | "shell"
   | "tools"
   | "todo"
   | "web"
@@ -89,7 +90,9 @@ const order: ReadonlyArray<Feature> = [
   "sessionDirectory",
   "reload",
   "versions",
-  "chat"
+  "chat",
+  // Behind the chat, so that escape is its own while a line runs.
+  "shell"
 ]
 
 /** The manifest entries of the built-in plugins, in order. */

@@ -1,26 +1,12 @@
 /** The terminal facet of agents: `/agent` chooses the agent of the conversation that the terminal shows. */
-import { Conversation } from "@bezel/core/host/contract"
-import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
+import { currentConversation } from "../chat/current.ts"
 import { AgentList } from "./contract.ts"
 
 /** The terminal facet. */
 export const tui = Effect.fn("agents/tui")(function*(ctx: TuiContext) {
-  let current: Facade<Conversation> | null = null
-  yield* ctx.observe(Conversation, (instance) =>
-    Effect.gen(function*() {
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          if (current === instance) current = null
-        })
-      )
-      yield* instance.view.forEach(({ conversation }) =>
-        Effect.sync(() => {
-          if (conversation.parent === null && conversation.owner === null) current = instance
-        })
-      )
-    }))
+  const current = yield* currentConversation(ctx)
   const opened = yield* Effect.cached(ctx.use(AgentList))
 
   yield* ctx.commands.register("agent.choose", {
@@ -29,7 +15,7 @@ export const tui = Effect.fn("agents/tui")(function*(ctx: TuiContext) {
     description: "Choose the agent of this conversation",
     run: (wish) =>
       Effect.gen(function*() {
-        const conversation = current
+        const conversation = current()
         if (conversation === null) return yield* ctx.ui.notify("There is no conversation yet.", "warning")
         const all = yield* Effect.flatMap(opened, (agents) => agents.list())
         const name = wish.trim() !== ""

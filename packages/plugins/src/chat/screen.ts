@@ -111,16 +111,18 @@ export const chatScreen = Effect.fnUntraced(function*(
     pasted.set(mark, image)
     return `${mark} `
   }
+  const runLine = (line: string) =>
+    Effect.flatMap(ctx.commands.run("shell.run", line), (found) =>
+      found
+        ? Effect.void
+        : Effect.fail({ message: "no plugin here runs shell lines; ask for the command in words." }))
   const editor = yield* ctx.ui.editor({
     onPaste: markOf,
     ...(complete === undefined
       ? {}
       : { mentions: (word) => Effect.map(complete(word), (paths) => paths.map((value) => ({ value }))) }),
     // To a model such a line would be words; who types it expects a shell.
-    onSubmit: (content) =>
-      content.startsWith("!")
-        ? Effect.fail({ message: "a shell line with ! is not built yet; ask for the command in words." })
-        : send(content, "steer")
+    onSubmit: (content) => content.startsWith("!") ? runLine(content.slice(1)) : send(content, "steer")
   })
 
   yield* ctx.screens.register("chat", {

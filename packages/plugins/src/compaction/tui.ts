@@ -1,34 +1,22 @@
 /** The terminal facet of compaction: `/compact` and `/new`, over the conversation that the terminal shows. */
-import { Conversation } from "@bezel/core/host/contract"
+import type { Conversation } from "@bezel/core/host/contract"
 import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
+import { currentConversation } from "../chat/current.ts"
 
 export const tui = Effect.fn("compaction/tui")(function*(ctx: TuiContext) {
-  let current: Facade<Conversation> | null = null
-
-  yield* ctx.observe(Conversation, (instance) =>
-    Effect.gen(function*() {
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          if (current === instance) current = null
-        })
-      )
-      yield* instance.view.forEach(({ conversation }) =>
-        Effect.sync(() => {
-          if (conversation.parent === null && conversation.owner === null) current = instance
-        })
-      )
-    }))
+  const current = yield* currentConversation(ctx)
 
   const withConversation = (
     run: (conversation: Facade<Conversation>) => Effect.Effect<void, { readonly message: string }>
   ) =>
-    Effect.suspend(() =>
-      current === null
+    Effect.suspend(() => {
+      const conversation = current()
+      return conversation === null
         ? ctx.ui.notify("There is no conversation yet.", "warning")
-        : Effect.catch(run(current), (error) => ctx.ui.notify(error.message, "error"))
-    )
+        : Effect.catch(run(conversation), (error) => ctx.ui.notify(error.message, "error"))
+    })
 
   yield* ctx.commands.register("conversation.compact", {
     slash: "compact",

@@ -2,12 +2,11 @@
  * The terminal facet of MCP: `/mcp` shows the servers and looks after them, one that goes away is told of, and each prompt of a
  * server is a slash command, `/server:prompt`, that asks for what it needs and was not given.
  */
-import { Conversation } from "@bezel/core/host/contract"
-import type { Facade } from "@bezel/core/service"
 import { type Block, span, text, type ThemeColor, type TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { currentConversation } from "../chat/current.ts"
 import { type McpPrompt, McpServers, type McpServerState } from "./contract.ts"
 import { missingPlaces, placesOf, placesText, promptsByName } from "./prompts.ts"
 
@@ -62,20 +61,7 @@ export const serverBlocks = (server: McpServerState, now: number): ReadonlyArray
 /** The terminal facet. */
 export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
   const service = yield* ctx.use(McpServers)
-  let current: Facade<Conversation> | null = null
-  yield* ctx.observe(Conversation, (instance) =>
-    Effect.gen(function*() {
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          if (current === instance) current = null
-        })
-      )
-      yield* instance.view.forEach(({ conversation }) =>
-        Effect.sync(() => {
-          if (conversation.parent === null && conversation.owner === null) current = instance
-        })
-      )
-    }))
+  const current = yield* currentConversation(ctx)
 
   const look = Effect.gen(function*() {
     const found = yield* Effect.timeoutOption(Stream.runHead(service.servers.changes), "2 seconds")
@@ -137,7 +123,7 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
 
   const send = (server: McpServerState, prompt: McpPrompt) => (typed: string) =>
     Effect.gen(function*() {
-      const conversation = current
+      const conversation = current()
       if (conversation === null) return yield* ctx.ui.notify("There is no conversation yet.", "warning")
       const places: Record<string, string> = { ...placesOf(prompt, typed) }
       for (const name of missingPlaces(prompt, places)) {

@@ -1,9 +1,10 @@
 /** The terminal facet of providers: `/model` chooses the model of the conversation that the terminal shows, and how much it thinks. */
-import { Conversation, Registries } from "@bezel/core/host/contract"
+import { type Conversation, Registries } from "@bezel/core/host/contract"
 import { formatModelRef, type ListedModel, parseModelRef, type ThinkingLevel } from "@bezel/core/model"
 import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
+import { currentConversation } from "../chat/current.ts"
 import { Models } from "./contract.ts"
 
 const levels: ReadonlyArray<ThinkingLevel> = ["off", "low", "medium", "high"]
@@ -22,26 +23,16 @@ const describe = ({ availability, info }: ListedModel): string =>
 
 /** The terminal facet. */
 export const tui = Effect.fn("providers/tui")(function*(ctx: TuiContext) {
-  let current: Facade<Conversation> | null = null
-  yield* ctx.observe(Conversation, (instance) =>
-    Effect.gen(function*() {
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          if (current === instance) current = null
-        })
-      )
-      yield* instance.view.forEach(({ conversation }) =>
-        Effect.sync(() => {
-          if (conversation.parent === null && conversation.owner === null) current = instance
-        })
-      )
-    }))
+  const current = yield* currentConversation(ctx)
   const opened = yield* Effect.cached(ctx.use(Models))
   const registries = yield* Effect.cached(ctx.use(Registries))
   const withConversation = <E>(
     use: (conversation: Facade<Conversation>) => Effect.Effect<void, E>
   ): Effect.Effect<void, E> =>
-    Effect.suspend(() => current === null ? ctx.ui.notify("There is no conversation yet.", "warning") : use(current))
+    Effect.suspend(() => {
+      const conversation = current()
+      return conversation === null ? ctx.ui.notify("There is no conversation yet.", "warning") : use(conversation)
+    })
 
   yield* ctx.commands.register("models.choose", {
     slash: "model",
