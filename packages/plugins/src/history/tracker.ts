@@ -4,8 +4,8 @@
  * A tool that names the files it writes is watched file by file: how each was before the call and after it. What a command
  * changes is found by looking at the work tree before and after, and only what changed while one ran counts as the
  * session's; a change at any other time is somebody else's. A look is taken when a command is about to run, after it and at
- * the end of a turn, but not before ten times as long as the last one took has gone by, so that looking takes a tenth of the
- * time at most.
+ * the end of a turn, but (except for the last) not before fifteen times as long as the last one took has gone by, so that
+ * looking stays well under a tenth of the time.
  *
  *     write:    began(before) ─────────────▶ change(before, after), ended
  *     command:  [look] began ──▶ ended ──▶ [look] change…, settled
@@ -230,7 +230,7 @@ export class Tracker {
   }
 
   #isDue(): boolean {
-    return performance.now() - this.#lookedAt >= 10 * this.#lookMillis
+    return performance.now() - this.#lookedAt >= 15 * this.#lookMillis
   }
 
   async #prepare(): Promise<void> {
