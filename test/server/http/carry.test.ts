@@ -1,5 +1,5 @@
 /** Sessions that are carried elsewhere: exported, imported, forked. */
-import { call as callTool } from "@bezel/core/testing"
+import { call as callTool, wait } from "@bezel/core/testing"
 import { createClient, type SessionMessage } from "@bezel/sdk"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -44,6 +44,22 @@ describe("a session", () => {
         expect(JSON.stringify(model.requests[2]?.messages)).toContain("One.")
         expect(JSON.stringify(model.requests[2]?.messages)).not.toContain("Two.")
         expect(await client.session.transcript(id)).toEqual(before)
+      })
+    })))
+})
+
+describe("waiting for no time", () => {
+  it.live("says whether the session is idle", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { url } = yield* startTestServer(["One.", [wait("1 hour")]])
+      yield* Effect.promise(async () => {
+        const client = createClient({ url, token: tokens.admin })
+        const { id } = await client.session.create()
+        expect((await client.session.wait(id, { timeout: 0 })).status).toBe("idle")
+        await client.session.ask(id, "A")
+        expect(await client.session.wait(id, { timeout: 0 })).toEqual({ status: "idle", text: "One." })
+        await client.session.prompt(id, "B")
+        expect(await client.session.wait(id, { timeout: 0 })).toEqual({ status: "running" })
       })
     })))
 })

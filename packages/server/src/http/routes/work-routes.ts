@@ -12,6 +12,8 @@ import type { ApiParts } from "../parts.ts"
 import type { SessionHub } from "../session-hub.ts"
 
 const defaultWaitSeconds = 30
+/** So that asking with 0 whether a session is idle gives its host time to say so. */
+const leastWaitSeconds = 0.25
 
 const commandCodes = {
   unknown_command: "not_found",
@@ -104,7 +106,7 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
     interrupt: ({ params: { id }, payload }) => using(id, (conversation) => conversation.abort(payload)),
     wait: ({ params: { id }, query: { input, timeout = defaultWaitSeconds } }) =>
       Effect.gen(function*() {
-        const seconds = `${timeout} seconds` as const
+        const seconds = `${Math.max(timeout, leastWaitSeconds)} seconds` as const
         if (input !== undefined) {
           const outcome = yield* using(id, (conversation) =>
             Effect.timeoutOption(conversation.wait({ inputID: input }), seconds))
