@@ -9,6 +9,7 @@ import { countOf, deployment, deployWith } from "../../examples/authors/checks.t
 import count, { Count } from "../../examples/authors/count.ts"
 import guard from "../../examples/authors/guard.ts"
 import { posted, postedOverBadWire } from "../../examples/authors/hosts.ts"
+import lines from "../../examples/authors/lines.ts"
 import notes, { Notes } from "../../examples/authors/notes.ts"
 import parrot from "../../examples/authors/parrot.ts"
 import reminder from "../../examples/authors/reminder.ts"
@@ -116,6 +117,21 @@ describe("the examples for authors", () => {
       yield* Queue.take(counts).pipe(Effect.repeat({ until: (last) => last === "note.txt is let go" }))
     }).pipe(Effect.scoped))
 
+  it.live("lines: a call reads files and starts a process in the session's folder", () =>
+    Effect.gen(function*() {
+      const model = scriptedModel([
+        [call("count_lines", { file: "note.txt" }), call("count_lines", { file: "none.txt" })],
+        "Two."
+      ])
+      const host = yield* testSessionHost([lines], { model })
+      fs.writeFileSync(path.join(host.location.directory, "note.txt"), "one\ntwo\n")
+      const { id } = yield* host.session.create()
+      expect(yield* host.ask(id, "count")).toBe("Two.")
+      const told = JSON.stringify(model.requests.at(-1)?.messages)
+      expect(told).toContain("2 note.txt")
+      expect(told).toContain("There is no file none.txt.")
+    }).pipe(Effect.scoped))
+
   it.live("count: whoever starts a job gets it, and may wait for it or end it", () =>
     Effect.gen(function*() {
       const host = yield* testSessionHost([count])
@@ -146,7 +162,7 @@ describe("the examples for authors", () => {
 
   it("load as files that settings name", async () => {
     const home = makeHome()
-    const files = ["guard", "notes", "counter", "reminder", "parrot", "board", "watch", "count", "release"]
+    const files = ["guard", "notes", "counter", "reminder", "parrot", "board", "watch", "lines", "count", "release"]
     home.settings({ plugins: files.map((name) => path.join(root, `examples/authors/${name}.ts`)) })
     const ended = await home.run(["plugin", "doctor"], { env: { BEZEL_SOURCE: "1" } })
     expect(ended).toMatchObject({ code: 0, stderr: "" })

@@ -41,6 +41,8 @@ export const fakeCall = (
     waitForTask: () => Effect.die(new Error("a tool of this test waited for a task")),
     slot: () => Effect.succeed(null),
     conversation: () => Effect.die(new Error("a tool of this test started a conversation")),
+    fs: Effect.die(new Error("a tool of this test asked for files")),
+    process: { spawn: () => Effect.die(new Error("a tool of this test started a process")) },
     artifact: (name) =>
       Effect.sync(() => {
         const path = `/artifacts/${name}`

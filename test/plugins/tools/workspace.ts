@@ -110,6 +110,8 @@ export const workspace = (
       waitForTask: () => Effect.die(new Error("a tool of this test waited for a task")),
       slot: () => Effect.succeed(null),
       conversation: () => Effect.die(new Error("a tool of this test started a conversation")),
+      fs: Effect.die(new Error("a tool of this test asked for files")),
+      process: { spawn: () => Effect.die(new Error("a tool of this test started a process")) },
       artifact: (file) =>
         Effect.promise(async () => {
           const path = NodePath.join(artifacts, file)

@@ -79,6 +79,8 @@ const toolCall = {
   waitForTask: () => Effect.die(new Error("no task")),
   slot: () => Effect.succeed(null),
   conversation: () => Effect.die(new Error("no conversation")),
+  fs: Effect.die(new Error("no files")),
+  process: { spawn: () => Effect.die(new Error("no process")) },
   artifact: () => Effect.succeed({ path: "/tmp/artifact", write: () => Effect.succeed(true), close: Effect.void })
 }
 

@@ -98,7 +98,6 @@ const makeSessionHost = Effect.gen(function*() {
   const directory = yield* ServiceDirectory
   const broker = yield* InteractionBroker
   const job = makeJobKind(yield* ProcessHost)
-  yield* runtime.configureTurns({ job })
   const scope = yield* Effect.scope
   const attached = new Map<string, Scope.Closeable>()
   const seat = (sessionID: string, client: ClientIdentity) => `${client.id} ${sessionID}`
@@ -130,13 +129,18 @@ const makeSessionHost = Effect.gen(function*() {
     Effect.flatMap(Effect.promise(() => import("./place.ts")), ({ makePlace }) => makePlace(location.directory)),
     scope
   ))
+  const filesystem = Effect.map(place, ({ files }) => files)
+  const process: SessionContext["process"] = {
+    spawn: (command) => Effect.flatMap(place, ({ spawn }) => spawn(command))
+  }
+  yield* runtime.configureTurns({ job, place: { filesystem, process } })
   const roster = yield* makeClientRoster<ClientIdentity>()
   let loaded: Effect.Effect<ReadonlyArray<PluginVersion>> = Effect.succeed([])
   const manifest = Effect.suspend(() => loaded)
   return SessionHost.of({
     location,
-    filesystem: Effect.map(place, ({ files }) => files),
-    process: { spawn: (command) => Effect.flatMap(place, ({ spawn }) => spawn(command)) },
+    filesystem,
+    process,
     roster,
     manifest,
     loads: (plugins) => {

@@ -102,7 +102,7 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   readonly reverting: (by: SessionRevert) => Effect.Effect<void, never, Scope.Scope>
   /** What turns need beyond models and tools; set by the host before anything opens. */
   readonly configureTurns: (
-    options: Partial<Pick<TurnOptions, "agent" | "compaction" | "frames" | "hookLimit" | "job" | "retry">>
+    options: Partial<Pick<TurnOptions, "agent" | "compaction" | "frames" | "hookLimit" | "job" | "place" | "retry">>
   ) => Effect.Effect<void>
 }
 

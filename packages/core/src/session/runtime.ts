@@ -65,7 +65,8 @@ const make = (options: SessionRuntimeOptions) =>
     const limit = options.declarationLimit ?? Duration.seconds(10)
 
     let declarations: ReadonlyArray<SessionDeclaration> = []
-    let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "frames" | "hookLimit" | "job" | "retry">> = {}
+    let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "frames" | "hookLimit" | "job" | "place" | "retry">> =
+      {}
     let reverters: ReadonlyArray<SessionRevert> = []
     const code = makePluginCode()
     const held = new Map<string, Held>()

@@ -6,6 +6,10 @@
  * model in one plain sentence and logged.
  */
 import type * as Effect from "effect/Effect"
+import type { FileSystem } from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import type { Command } from "effect/process/ChildProcess"
+import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import type { JsonObject, JsonValue } from "../json/index.ts"
 import type { FilePart, TextPart } from "../model/index.ts"
@@ -72,6 +76,18 @@ export interface ToolCall extends ToolWork {
   readonly onAbort: (effect: Effect.Effect<void>) => Effect.Effect<void>
   /** Writes bytes to a bounded file of the session and gives its path; used for output that does not fit a result. */
   readonly artifact: (name: string) => Effect.Effect<ArtifactWriter>
+  /**
+   * Effect's own file system; what is not an absolute path is below the location's directory. Fails where the harness was
+   * opened without a place (`TurnOptions.place`), which no host does.
+   */
+  readonly fs: Effect.Effect<FileSystem, ToolFailure>
+  readonly process: {
+    /**
+     * Starts a command of `effect/process`, by default in the location's directory. It ends with the call, however that ends,
+     * and with it whatever it has started that stayed in its process group. What must outlive the call is a job.
+     */
+    readonly spawn: (command: Command) => Effect.Effect<ChildProcessHandle, PlatformError | ToolFailure>
+  }
 }
 
 export interface ArtifactWriter {

@@ -9,6 +9,7 @@ export {
   defaultRetry,
   type OfferedAgent,
   type RetryPolicy,
-  type TurnOptions
+  type TurnOptions,
+  type TurnPlace
 } from "./options.ts"
 export { type ProcessHost, ProcessHostError, type ProcessSpec, type ProcessStatus } from "./process-host.ts"

@@ -1,5 +1,10 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { FileSystem } from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import type { Command } from "effect/process/ChildProcess"
+import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
+import type * as Scope from "effect/Scope"
 import type { ConversationConfig, CustomTaskKind, HarnessReport } from "../harness/index.ts"
 import type { ModelRef, ModelSource, ThinkingLevel } from "../model/index.ts"
 import type { ArtifactWriter, MaterializeOptions, ToolSource } from "../tool/index.ts"
@@ -49,6 +54,14 @@ export interface OfferedAgent extends MaterializeOptions {
 /** Without agents everything is offered. */
 export const anyAgent: OfferedAgent = { enabled: {}, denied: [], prompt: null }
 
+/** The files and processes that running calls get; a process ends with the scope that it was started in. */
+export interface TurnPlace {
+  readonly filesystem: Effect.Effect<FileSystem>
+  readonly process: {
+    readonly spawn: (command: Command) => Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
+  }
+}
+
 /** What a turn needs from the place that it runs in. */
 export interface TurnOptions {
   readonly sessionID: string
@@ -64,6 +77,8 @@ export interface TurnOptions {
   readonly job?: CustomTaskKind<JobInput>
   /** Opens a bounded file of the session for output that does not fit a result. */
   readonly artifact: (name: string) => Effect.Effect<ArtifactWriter>
+  /** For `call.fs` and `call.process`; without it both fail. */
+  readonly place?: TurnPlace
   readonly retry?: RetryPolicy
   readonly frames?: Frames
   /** How long a hook may take, unless it has said that it waits for a person. */

@@ -1,14 +1,14 @@
 /**
  * The tool-facing API of a running call, over the call's task: streamed output and progress in the view, memos in the task's
- * slot, abort effects. Streamed output is coalesced to one commit per 100 ms and shows its tail only.
+ * slot, abort effects, files and processes. Streamed output is coalesced to one commit per 100 ms and shows its tail only.
  */
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { type HarnessError, memoOnce, memoRead, type Session, type TaskRuntime } from "../harness/index.ts"
 import { append, type JsonValue, truncate } from "../json/index.ts"
-import type { ToolCall } from "../tool/index.ts"
+import { type ToolCall, ToolFailure } from "../tool/index.ts"
 import type { TurnOptions } from "./options.ts"
 import { updateTool } from "./tool-view.ts"
 import { makeToolWork } from "./tool-work.ts"
@@ -16,6 +16,12 @@ import { makeToolWork } from "./tool-work.ts"
 const frameMillis = 100
 /** UTF-16 units of streamed output that the view shows. */
 const shownUnits = 8_192
+
+const placeless = Effect.fail(
+  new ToolFailure({
+    message: "There are no files and processes for tools here: the harness was opened without a place."
+  })
+)
 
 export interface RunningCall {
   readonly call: ToolCall
@@ -31,6 +37,8 @@ export const makeToolCall = Effect.fnUntraced(function*(
 ): Effect.fn.Return<RunningCall, never, Scope.Scope> {
   const { taskID } = identity
   const state = runtime.conversation
+  const scope = yield* Effect.scope
+  const { place } = options
   const decoder = new TextDecoder()
   const dirty = Latch.makeUnsafe(false)
   const frames = Semaphore.makeUnsafe(1)
@@ -111,6 +119,10 @@ export const makeToolCall = Effect.fnUntraced(function*(
           aborts.push(effect)
         }),
       artifact: options.artifact,
+      fs: place?.filesystem ?? placeless,
+      process: {
+        spawn: (command) => place === undefined ? placeless : Scope.provide(place.process.spawn(command), scope)
+      },
       ...makeToolWork(session, runtime, taskID)
     }
   }
