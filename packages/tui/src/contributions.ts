@@ -209,6 +209,11 @@ export interface Ui {
   readonly focus: Effect.Effect<void>
   /** Tells the host that something shown has changed; frames are coalesced. */
   readonly redraw: () => void
+  /**
+   * Draws everything again, also what has scrolled away, which clears the terminal's history: for what a person asked for
+   * that is another document, such as another session. What changes by itself is for `redraw`.
+   */
+  readonly redrawAll: () => void
   /** Asks the host to end: the terminal is restored and `runTerminal` completes. */
   readonly quit: Effect.Effect<void>
   /** Columns and rows now. */

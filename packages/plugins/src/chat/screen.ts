@@ -184,7 +184,7 @@ export const chatScreen = Effect.fnUntraced(function*(
     run: () =>
       Effect.sync(() => {
         expanded = !expanded
-        ctx.ui.redraw()
+        ctx.ui.redrawAll()
       })
   })
   yield* ctx.commands.register("app.quit", {
@@ -250,6 +250,12 @@ export const chatScreen = Effect.fnUntraced(function*(
   )))))
 
   let remembered: string | null = null
+  let shown: ConversationView | undefined
+
+  /** Another session, or one of whose entries some were taken back. */
+  const isOther = (before: ConversationView, after: ConversationView) =>
+    before.conversation.sessionID !== after.conversation.sessionID ||
+    after.entries.length < before.entries.length || after.entries[0]?.id !== before.entries[0]?.id
 
   /** What was sent to this session before comes back with the up arrow, also after a restart. */
   const remember = (current: ConversationView) => {
@@ -264,6 +270,10 @@ export const chatScreen = Effect.fnUntraced(function*(
     if (!isBusy()) busySince = null
     else busySince ??= now()
     editor.setBorder({ color: isBusy() ? "accent" : "border" })
+    if (shown !== undefined && shown.entries.length > 0 && current !== undefined && isOther(shown, current)) {
+      ctx.ui.redrawAll()
+    }
+    if (current !== undefined) shown = current
     ctx.ui.redraw()
   }
 })

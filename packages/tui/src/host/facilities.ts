@@ -74,10 +74,6 @@ interface OpenScreen {
   readonly content: ScreenContent
 }
 
-interface Notice {
-  readonly block: Block
-}
-
 const noticeMillis = 6_000
 const maxNotices = 4
 const builtinThemes: { readonly [id: string]: Theme } = { terminal: terminalTheme, dark: darkTheme, light: lightTheme }
@@ -102,11 +98,12 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     let layout: Layout = makeLayout(painter)
     let screen: OpenScreen | null = null
     let screenScope: Scope.Closeable | null = null
-    let notices: ReadonlyArray<Notice> = []
+    let notices: ReadonlyArray<Block> = []
     let overlays: ReadonlyArray<Overlay> = []
     let ending = false
     const editors = new WeakMap<EditorHandle, HostEditor>()
     let redraw = (): void => {}
+    let redrawAll = (): void => {}
 
     const currentEditor = (): HostEditor | null => {
       const handle = screen?.content.editor
@@ -133,15 +130,14 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       painted = theme
       painter = makePainter(theme, useColor)
       layout = makeLayout(painter)
+      redrawAll()
     }
     repaint()
 
     const notify: TerminalFacilities["ui"]["notify"] = (message, level = "info") =>
       Effect.suspend(() => {
         const color = level === "info" ? "muted" : level
-        const notice: Notice = {
-          block: text(span(message, { color }), { marker: span(level === "info" ? "· " : "! ", { color }) })
-        }
+        const notice = text(span(message, { color }), { marker: span(level === "info" ? "· " : "! ", { color }) })
         notices = [...notices.slice(1 - maxNotices), notice]
         changed()
         fork(Effect.andThen(
@@ -251,7 +247,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       screen: () => screen,
       editor: currentEditor,
       dialogs,
-      notices: () => notices.map((notice) => notice.block),
+      notices: () => notices,
       panel: () => overlays.at(-1)?.panel ?? null,
       height: () => stage.size().rows,
       ending: () => ending
@@ -280,6 +276,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       }
     })
     redraw = () => stage.tui.requestRender()
+    redrawAll = () => stage.tui.drawAnew()
 
     const restore = Effect.sync(stage.restore)
     const quit = (): void => {
@@ -317,7 +314,10 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
             return true
           }
           screen = { id, plugin: wanted.plugin, content: content.value }
-          if (previous !== null) yield* Scope.close(previous, Exit.void)
+          if (previous !== null) {
+            yield* Scope.close(previous, Exit.void)
+            redrawAll()
+          }
           changed()
           return true
         }).pipe(Effect.uninterruptible)
@@ -400,6 +400,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
             for (const overlay of overlays) overlay.close()
           }),
           redraw: changed,
+          redrawAll: () => redrawAll(),
           quit: Effect.sync(quit),
           size: stage.size
         },
