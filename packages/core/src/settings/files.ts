@@ -18,6 +18,8 @@ const codeOf = (cause: unknown): string | null => cause instanceof Error && "cod
 
 const wording: Record<string, string> = {
   EACCES: "no permission",
+  EDQUOT: "no more room is left to this user on the disk",
+  EFBIG: "it would be larger than files may be here",
   EPERM: "no permission",
   EISDIR: "it is a folder",
   ELOOP: "its links go in a circle",
