@@ -147,7 +147,10 @@ export const resultsIn = (
   request: { readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> } | undefined
 ) => request?.messages.findLast((message) => message.role === "tool")?.content
 
-export const task = (prompt: string, more: { readonly agent?: string } = {}, id?: string) =>
-  call("subagent", { description: `do ${prompt}`, prompt, ...more }, id)
+export const task = (
+  prompt: string,
+  more: { readonly agent?: string; readonly background?: boolean } = {},
+  id?: string
+) => call("subagent", { description: `do ${prompt}`, prompt, ...more }, id)
 
 export const started = (latch: Deferred.Deferred<void>) => run(Effect.asVoid(Deferred.succeed(latch, undefined)))

@@ -22,12 +22,25 @@ export const SubagentUsage = Schema.Struct({
 })
 export type SubagentUsage = typeof SubagentUsage.Type
 
+export const noUsage: SubagentUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
+
+/** The kind of task that a sub-agent in the background is, and how such a task shows in the view. */
+export const backgroundKindName = "subagent.background"
+
+export const SubagentStatus = Schema.Struct({
+  sessionID: Schema.String,
+  description: Schema.String,
+  agent: Schema.String
+})
+export type SubagentStatus = typeof SubagentStatus.Type
+
 /** `details` of a sub-agent's result. */
 export const SubagentDetails = Schema.Struct({
   sessionID: Schema.String,
   description: Schema.String,
   agent: Schema.String,
-  status: Schema.Literals(["completed", "unanswered"]),
+  /** `background`: it goes on, and its answer comes as a notice. */
+  status: Schema.Literals(["completed", "unanswered", "background"]),
   /** Why there is no answer: `terminated`, `aborted`, `failed` or `stale`. */
   reason: Schema.NullOr(Schema.String),
   calls: Schema.Int,

@@ -18,7 +18,8 @@ import { type Agent, Agents, type AgentsShape, defaultAgent, UnknownAgent } from
 import { openSessions } from "../agents/open-sessions.ts"
 import { useIfThere } from "../optional/index.ts"
 import { follow, type Sums, sumsOf } from "./activity.ts"
-import { type SubagentDetails, SubagentOptions } from "./contract.ts"
+import { type BackgroundKind, backgroundKind, backgroundState, stopTool } from "./background.ts"
+import { noUsage, type SubagentDetails, SubagentOptions } from "./contract.ts"
 
 /** The plugin's options are not what it takes. */
 export class SubagentOptionsError extends Schema.TaggedError<SubagentOptionsError>()("SubagentOptionsError", {
@@ -27,7 +28,17 @@ export class SubagentOptionsError extends Schema.TaggedError<SubagentOptionsErro
 
 type Context = Pick<
   SessionContext,
-  "options" | "namespace" | "hooks" | "onActivate" | "onSession" | "session" | "tool" | "interactions" | "use" | "find"
+  | "options"
+  | "namespace"
+  | "hooks"
+  | "task"
+  | "onActivate"
+  | "onSession"
+  | "session"
+  | "tool"
+  | "interactions"
+  | "use"
+  | "find"
 >
 
 const defaultMaxDepth = 3
@@ -41,6 +52,11 @@ const Input = Schema.Struct({
   }),
   agent: Schema.optionalKey(
     Schema.NonEmptyString.annotate({ description: "Name of the agent to use; default: one like you." })
+  ),
+  background: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "Go on at once, and be told of its answer when it is there. Default false."
+    })
   )
 })
 type Input = typeof Input.Type
@@ -91,11 +107,18 @@ const begin = Effect.fnUntraced(
   }
 )
 
-const subagent = (ctx: Context, agents: AgentsShape, open: ReadonlyMap<string, OpenSession>, maxDepth: number) =>
+const subagent = (
+  ctx: Context,
+  agents: AgentsShape,
+  open: ReadonlyMap<string, OpenSession>,
+  maxDepth: number,
+  background: BackgroundKind
+) =>
   Effect.fn("subagent")(function*(input: Input, call: ToolCall) {
     yield* checkDepth(ctx, call.sessionID, maxDepth)
     const { agent, model, thinking } = yield* begin(agents, open, input, call)
     const childID = yield* call.memo("session", makeSessionID(yield* Clock.currentTimeMillis))
+    // Where it goes on in the background, what began it is over soon, and takes it along only until then.
     yield* call.onAbort(
       Effect.ignore(ctx.session.interrupt(childID, "the call that it works for was interrupted"))
     )
@@ -115,6 +138,25 @@ const subagent = (ctx: Context, agents: AgentsShape, open: ReadonlyMap<string, O
         requestID: call.callID,
         resume: false
       })
+      if (input.background === true) {
+        yield* call.task(background, { sessionID: childID, inputID, description: input.description, agent }, {
+          background: true
+        })
+        return toolResult({
+          content:
+            `The sub-agent works in the background, in session ${childID}. You are told of its answer when it is there; ` +
+            `subagent_stop ends it.`,
+          details: {
+            sessionID: childID,
+            description: input.description,
+            agent,
+            status: "background",
+            reason: null,
+            calls: 0,
+            usage: noUsage
+          } satisfies SubagentDetails
+        })
+      }
       yield* ctx.session.resume(childID)
       const outcome = yield* Effect.raceFirst(
         ctx.session.wait(childID, inputID),
@@ -124,7 +166,7 @@ const subagent = (ctx: Context, agents: AgentsShape, open: ReadonlyMap<string, O
       if (!open.has(childID)) yield* ctx.session.resume(childID)
       const child = open.get(childID)
       const sums: Sums = child === undefined
-        ? { calls: 0, usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }, unattended: false }
+        ? { calls: 0, usage: noUsage, unattended: false }
         : yield* sumsOf(child.main)
       const known = { sessionID: childID, description: input.description, agent }
       if (outcome.status === "done") {
@@ -142,7 +184,7 @@ const subagent = (ctx: Context, agents: AgentsShape, open: ReadonlyMap<string, O
 const description =
   "Hands a task to a sub-agent, which works in a session of its own with the same tools and a fresh context, and gives its " +
   "answer. For work that would fill this conversation with what it need not know, and for independent tasks side by side: " +
-  "call it several times at once."
+  "call it several times at once, or in the background."
 
 const listed = (agents: ReadonlyArray<Agent>): string =>
   agents.length === 0
@@ -176,7 +218,9 @@ export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
       new SubagentOptionsError({ message: `The options of the sub-agent plugin are not valid: ${error.message}` })
   )
   const open = yield* openSessions(ctx)
-  const namespace = yield* ctx.namespace("subagent", {})
+  const namespace = yield* ctx.namespace("subagent", backgroundState)
+  const background = backgroundKind(ctx, namespace)
+  yield* ctx.task(background)
   yield* ctx.hooks(namespace, "generation", {
     systemInstructions: (api) =>
       Effect.map(ctx.session.get(api.sessionID), ({ parentID }) => parentID === null ? undefined : instructions)
@@ -185,7 +229,8 @@ export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
   yield* ctx.onActivate(Effect.gen(function*() {
     const agents = (yield* useIfThere(ctx, Agents)) ?? withoutAgents
     const all = yield* agents.list
-    yield* ctx.tool.transform((draft) =>
+    yield* ctx.tool.transform((draft) => {
+      draft.set("subagent_stop", stopTool(ctx))
       draft.set(
         "subagent",
         tool({
@@ -193,9 +238,9 @@ export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
           input: Input,
           replay: "safe",
           permission: ({ agent }) => ({ access: "subagent", subjects: agent === undefined ? [] : [agent] }),
-          execute: subagent(ctx, agents, open, options.maxDepth ?? defaultMaxDepth)
+          execute: subagent(ctx, agents, open, options.maxDepth ?? defaultMaxDepth, background)
         })
       )
-    )
+    })
   }))
 })

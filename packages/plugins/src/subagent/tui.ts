@@ -2,6 +2,7 @@
  * A sub-agent's call in the terminal: what it was asked and what it does, and, once it has answered, what that took. Written
  * against strict JSON of unknown shape: a model sends what it likes.
  */
+import type { ConversationView } from "@bezel/core/harness"
 import {
   type Block,
   outputTail,
@@ -15,7 +16,9 @@ import {
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { SubagentDetails, SubagentProgress } from "./contract.ts"
+import { chatSlots } from "../chat/contract.ts"
+import { currentConversation } from "../chat/current.ts"
+import { backgroundKindName, SubagentDetails, SubagentProgress, SubagentStatus } from "./contract.ts"
 
 const muted = (words: string): Span => span(words, { color: "muted" })
 
@@ -51,6 +54,7 @@ export const subagentRenderer: ToolRenderer = {
   body: (call, options): ReadonlyArray<Block> => {
     const details = Schema.decodeUnknownOption(SubagentDetails)(call.details)
     if (Option.isSome(details)) {
+      if (details.value.status === "background") return [text(muted("in the background"), { indent: 2 })]
       return [
         text(muted(tookLine(details.value)), { wrap: "clip", indent: 2 }),
         ...(call.isError
@@ -77,7 +81,18 @@ export const subagentRenderer: ToolRenderer = {
   }
 }
 
+/** The sub-agents of a conversation that work in the background, a line each. */
+export const backgroundBlocks = (view: ConversationView | undefined): ReadonlyArray<Block> =>
+  Object.values(view?.tasks ?? {}).flatMap(({ kind, status }) => {
+    const known = kind === backgroundKindName ? Schema.decodeUnknownOption(SubagentStatus)(status) : Option.none()
+    if (Option.isNone(known)) return []
+    const { agent, description } = known.value
+    return [text([muted(`${agent} `), description], { wrap: "clip", marker: span("⚙ ", { color: "accent" }) })]
+  })
+
 /** The terminal facet. */
 export const tui = Effect.fn("subagent/tui")(function*(ctx: TuiContext) {
   yield* ctx.toolRenderers.register("subagent", subagentRenderer)
+  const current = yield* currentConversation(ctx)
+  yield* ctx.slots.add(chatSlots.aboveEditor, { order: 45, render: () => backgroundBlocks(current()?.view.value) })
 })
