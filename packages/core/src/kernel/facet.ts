@@ -5,6 +5,7 @@
  * closing has begun, nothing can be registered any more, also when the facet was asleep at that moment.
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -48,6 +49,15 @@ export interface FacetScope<Item> {
   /** Acquires something into this facet's scope, from wherever it is called. */
   readonly own: <A, E, R>(resource: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
 }
+
+/**
+ * The facet whose setup a fiber comes from. What may be used from activation on only looks here whether it is too early;
+ * `null` in fibers that come from no setup.
+ */
+export const SetupOf = Context.Reference<Pick<FacetScope<never>, "bound" | "entry"> | null>(
+  "bezel/kernel/SetupOf",
+  { defaultValue: () => null }
+)
 
 /** How long a plugin may take before others are told that it is waited for. */
 const patience = Duration.seconds(1)

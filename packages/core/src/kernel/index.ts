@@ -1,4 +1,4 @@
-export type { Facet, FacetScope, Registered } from "./facet.ts"
+export { type Facet, type FacetScope, type Registered, SetupOf } from "./facet.ts"
 export type {
   BindChange,
   BindFault,

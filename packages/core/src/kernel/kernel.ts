@@ -17,7 +17,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Facet, FacetScope, Limits, Registered, RunningFacet } from "./facet.ts"
-import { makeFacet } from "./facet.ts"
+import { makeFacet, SetupOf } from "./facet.ts"
 import { makeLine } from "./line.ts"
 import type { ManifestEntry } from "./manifest.ts"
 import { reloadSlots, type Slot } from "./reload.ts"
@@ -184,7 +184,7 @@ export const make = <Context, Item>(
       Effect.suspend(() => {
         facet.enter("setup")
         const context = Effect.sync(() => options.makeContext(facet, kernel))
-        return facet.run("setup", Effect.flatMap(context, (made) => code(made)))
+        return facet.run("setup", Effect.provideService(Effect.flatMap(context, (made) => code(made)), SetupOf, facet))
       })
 
     /** Takes some out of sight and makes others visible, in one step. */

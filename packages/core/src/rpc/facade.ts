@@ -11,6 +11,7 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as Scope from "effect/Scope"
 import type { JsonValue } from "../json/index.ts"
+import { SetupOf } from "../kernel/index.ts"
 import {
   carrierOf,
   eventSchema,
@@ -144,7 +145,7 @@ export class FacadeEntry {
         : Effect.fail(refusal("invalid_result", `The result of ${name} does not fit`, issueOf(decoded)))
     }
     return (payload) =>
-      Effect.suspend(() => {
+      this.inTime(() => {
         const encoded = codecs.payload === null ? nothing : codecs.payload.encode(payload)
         if (Exit.isFailure(encoded)) {
           return Effect.fail(refusal("invalid_arguments", `The arguments of ${name} do not fit`, issueOf(encoded)))
@@ -171,6 +172,20 @@ export class FacadeEntry {
           )
         })
       })
+  }
+
+  /** Nothing is there for a facet that is being set up: what it needs of other hosts it asks for when it is activated. */
+  private inTime<A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return Effect.withFiber((fiber) => {
+      const facet = fiber.getRef(SetupOf)
+      return facet === null || facet.bound()
+        ? use()
+        : Effect.die(
+          new Error(
+            `Plugin ${facet.entry.id} used service "${this.address.service}" during setup. Services can be used from activation on: see ctx.onActivate.`
+          )
+        )
+    })
   }
 
   /** Only the number that this call gave is its reference; it lives as long as the link it came over. */
@@ -230,7 +245,9 @@ export class FacadeEntry {
   // ------------------------------------------------------------------------------------------------------------ states
 
   private get ready(): Effect.Effect<void, ServiceError> {
-    return Effect.scoped(Effect.andThen(this.demand, Effect.suspend(() => Deferred.await(this.hydrated))))
+    return this.inTime(() =>
+      Effect.scoped(Effect.andThen(this.demand, Effect.suspend(() => Deferred.await(this.hydrated))))
+    )
   }
 
   /** Runs as long as somebody needs the states, over one link after another. */
