@@ -5,7 +5,9 @@ import * as Effect from "effect/Effect"
 import { chatScreen } from "../../packages/plugins/src/chat/screen.ts"
 import { Approval } from "../../packages/plugins/src/permissions/contract.ts"
 import { tui as permissionsTui } from "../../packages/plugins/src/permissions/tui.ts"
+import { tui as questionTui } from "../../packages/plugins/src/question/tui.ts"
 import { tui as toolsTui } from "../../packages/plugins/src/tools/tui.ts"
+import { scene, sceneParts } from "./scenes.ts"
 import { assistant, makeStubSession, type Script, tool, toolResult } from "./stub-session.ts"
 
 const answer = (words: string, script: Script) =>
@@ -23,6 +25,8 @@ const stream = (words: string, script: Script, step = 40) =>
 const hostile = "\x1b]0;owned\x07\x1b[2Jwiped \u009b31mred \u202egnp.exe\x1b]52;c;aGk=\x07 \u{e0041}hidden"
 
 const respond = (input: string, script: Script): Effect.Effect<void, unknown> => {
+  const played = scene(input, script)
+  if (played !== null) return played
   const [word, ...rest] = input.split(" ")
   switch (word) {
     case "stream":
@@ -178,6 +182,8 @@ const main = Effect.scoped(Effect.gen(function*() {
       chat,
       Plugin.define({ id: "bezel.tools", tui: toolsTui }),
       Plugin.define({ id: "bezel.permissions", tui: permissionsTui }),
+      Plugin.define({ id: "bezel.question", tui: questionTui }),
+      Plugin.define({ id: "test.scenes", tui: (ctx) => sceneParts(ctx, session) }),
       ...(mode === "broken" ? [Plugin.define({ id: "test.broken", tui: broken })] : []),
       ...(mode.startsWith("failing") ? [failing] : [])
     ], mode === "failing-required" ? { "test.failing": { required: true } } : {}),

@@ -46,7 +46,7 @@ export const tool = (given: Partial<ViewTool> & { readonly callId: string; reado
   ...given
 })
 
-interface StubSession {
+export interface StubSession {
   readonly conversation: ChatConversation & { readonly view: Replica<ConversationView> }
   /** The text of each input, in the order in which they came. */
   readonly sent: ReadonlyArray<string>
@@ -124,6 +124,11 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
           yield* script.finish
           yield* script.entry("bezel.failure", null, { reason: "aborted", error: null, inputs: [] })
         }),
+      inputAbort: ({ inputID }) =>
+        Effect.as(
+          update((current) => ({ ...current, inbox: current.inbox.filter(({ id }) => id !== inputID) })),
+          "aborted"
+        ),
       configSet: (patch) => update((current) => ({ ...current, config: { ...current.config, ...patch } }))
     }
 

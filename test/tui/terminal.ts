@@ -82,6 +82,24 @@ export class PseudoTerminal {
     )
   }
 
+  /** The cells of a row of the screen: what each shows, how wide it is (0: the second half of the one before), its colour. */
+  cells(row: number): ReadonlyArray<{ readonly text: string; readonly width: number; readonly color: number }> {
+    const buffer = this.#screen.buffer.active
+    const line = buffer.getLine(buffer.viewportY + row)
+    return Array.from({ length: this.#screen.cols }, (_, column) => {
+      const cell = line?.getCell(column)
+      return { text: cell?.getChars() ?? "", width: cell?.getWidth() ?? 1, color: cell?.getFgColor() ?? -1 }
+    })
+  }
+
+  /** Rows that were longer than the terminal is wide. */
+  overflowing(): ReadonlyArray<string> {
+    const buffer = this.#screen.buffer.active
+    return Array.from({ length: buffer.length }, (_, index) => buffer.getLine(index)).flatMap((line) =>
+      line?.isWrapped === true ? [line.translateToString(true)] : []
+    )
+  }
+
   /** The screen and everything that has scrolled away. */
   history(): ReadonlyArray<string> {
     const buffer = this.#screen.buffer.active

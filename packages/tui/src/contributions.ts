@@ -198,6 +198,14 @@ export interface Ui {
    * happens where the terminal knows neither.
    */
   readonly attention: (message: string | null) => Effect.Effect<void>
+  /**
+   * Puts a text into the person's clipboard, through their terminal (OSC 52). Only within what the person has asked for, such
+   * as a command; `false` elsewhere, and where the text is longer than terminals take. Whether the terminal did it, nobody
+   * can know.
+   */
+  readonly copy: (text: string) => Effect.Effect<boolean>
+  /** Gives the terminal to another program while the effect runs, and takes it again however that ends. */
+  readonly outside: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** A floating panel over the screen, for the life of the scope; any of `closeKeys` (default: escape) closes it. */
   readonly overlay: (options: {
     readonly title: string

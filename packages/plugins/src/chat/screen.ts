@@ -7,12 +7,15 @@
 import type { ConversationConfig, ConversationView } from "@bezel/core/harness"
 import type { FilePart } from "@bezel/core/model"
 import type { Replica } from "@bezel/core/service"
-import { type Block, group, span, text, type TuiContext } from "@bezel/tui"
+import { type Block, span, text, type TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { MentionedFiles } from "../mentions/contract.ts"
 import { chatSlots } from "./contract.ts"
+import { editing } from "./external-editor.ts"
+import { helpBlocks } from "./help.ts"
+import { keeping } from "./keep.ts"
 import { activityBlock, activityOf, frameMillis, queueBlocks, statusBlock } from "./status.ts"
 import { makeTranscript } from "./transcript.ts"
 
@@ -26,6 +29,7 @@ export interface ChatConversation {
     readonly files?: ReadonlyArray<FilePart>
   }) => Effect.Effect<unknown, { readonly message: string }>
   readonly abort: (input: { readonly reason: string }) => Effect.Effect<unknown, { readonly message: string }>
+  readonly inputAbort: (input: { readonly inputID: string }) => Effect.Effect<string, { readonly message: string }>
   readonly configSet: (patch: Partial<ConversationConfig>) => Effect.Effect<unknown, { readonly message: string }>
 }
 
@@ -36,6 +40,8 @@ export interface ChatSource {
   readonly location: () => string | null
   /** The model that answers next, once that is known. */
   readonly model?: () => string | null
+  /** Tokens that fit into a request of it, once that is known. */
+  readonly window?: () => number | null
   readonly home: string | null
   /** Files that a prompt mentions, and what is not attached although it is there. */
   readonly attach?: (text: string) => Effect.Effect<MentionedFiles>
@@ -75,6 +81,8 @@ export const chatScreen = Effect.fnUntraced(function*(
 
   const view = () => source.conversation()?.view.value
   const isBusy = () => view()?.turn != null
+  /** Something moves: also a summary that is made without a turn. */
+  const isActive = () => isBusy() || view()?.compaction != null
 
   const withConversation = <A, E>(use: (conversation: ChatConversation) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
@@ -153,6 +161,7 @@ export const chatScreen = Effect.fnUntraced(function*(
           status: source.conversation()?.view.status ?? "detached",
           location: source.location(),
           model: source.model?.() ?? null,
+          window: source.window?.() ?? null,
           home: source.home,
           more: ctx.slots.render(chatSlots.status)
         }),
@@ -212,6 +221,24 @@ export const chatScreen = Effect.fnUntraced(function*(
       }))
   })
 
+  yield* editing(ctx, editor)
+  yield* keeping(ctx, () => view(), source.location)
+  yield* ctx.commands.register("chat.takeBack", {
+    description: "Take the newest prompt that waits back into the editor",
+    run: () =>
+      withConversation((conversation) => {
+        const newest = conversation.view.value?.inbox.at(-1)
+        if (newest === undefined) return ctx.ui.notify("No prompt waits.")
+        return Effect.flatMap(conversation.inputAbort({ inputID: newest.id }), (became) =>
+          Effect.suspend(() => {
+            if (became !== "aborted") return ctx.ui.notify("The model has it already.", "warning")
+            const typed = editor.text()
+            editor.setText(typed.trim() === "" ? newest.text : `${newest.text}\n${typed}`)
+            return Effect.void
+          }))
+      })
+  })
+  yield* ctx.keybindings.bind("alt+up", { command: "chat.takeBack" })
   yield* ctx.commands.register("chat.draft", {
     description: "Put a text into the editor, unless something is in it",
     run: (draft) =>
@@ -245,7 +272,7 @@ export const chatScreen = Effect.fnUntraced(function*(
   yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(Effect.forever(Effect.andThen(
     Effect.sleep(frameMillis),
     Effect.sync(() => {
-      if (isBusy()) ctx.ui.redraw()
+      if (isActive()) ctx.ui.redraw()
     })
   )))))
 
@@ -267,7 +294,7 @@ export const chatScreen = Effect.fnUntraced(function*(
   return () => {
     const current = view()
     if (current !== undefined) remember(current)
-    if (!isBusy()) busySince = null
+    if (!isActive()) busySince = null
     else busySince ??= now()
     editor.setBorder({ color: isBusy() ? "accent" : "border" })
     if (shown !== undefined && shown.entries.length > 0 && current !== undefined && isOther(shown, current)) {
@@ -284,32 +311,3 @@ const sentTexts = (view: ConversationView): ReadonlyArray<string> =>
       message.role === "user" ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []) : []
     )
   )
-
-const helpBlocks = (
-  commands: ReadonlyArray<
-    {
-      readonly value: { readonly slash?: string; readonly argument?: string; readonly description: string }
-      readonly key: string
-    }
-  >,
-  keys: ReadonlyArray<{ readonly key: string; readonly binding: { readonly command: string } }>
-): ReadonlyArray<Block> => {
-  const described = new Map(commands.map((command) => [command.key, command.value.description]))
-  const line = (name: string, description: string): Block =>
-    text([span(name.padEnd(24), { color: "accent" }), span(description, { color: "muted" })], { wrap: "clip" })
-  return [
-    group(
-      commands.flatMap(({ value }) =>
-        value.slash === undefined
-          ? []
-          : [line(`/${value.slash}${value.argument === undefined ? "" : ` ${value.argument}`}`, value.description)]
-      )
-    ),
-    text(""),
-    group(keys.map(({ binding, key }) => line(key, described.get(binding.command) ?? binding.command))),
-    line("enter", "Send; while the model works: at its next step"),
-    line("shift+enter, ctrl+j", "New line"),
-    line("@file", "Attach a file to the prompt"),
-    line("ctrl+z", "Give the terminal to the shell; fg comes back")
-  ]
-}

@@ -16,10 +16,16 @@ export type Activity =
   | { readonly type: "working"; readonly what: string }
   | { readonly type: "waiting"; readonly what: string }
   | { readonly type: "retrying"; readonly at: number; readonly attempt: number; readonly error: string | null }
+  | { readonly type: "summarizing"; readonly retryAt: number | null }
 
 /** What the turn does, in one word or two. */
 export const activityOf = (view: ConversationView): Activity => {
-  const { turn } = view
+  const { compaction, turn } = view
+  // It runs between the requests of a turn, and without one.
+  if (typeof compaction === "object" && compaction !== null && !Array.isArray(compaction)) {
+    const { retryAt } = compaction as { readonly retryAt?: unknown }
+    return { type: "summarizing", retryAt: typeof retryAt === "number" ? retryAt : null }
+  }
   if (turn === null) return { type: "idle" }
   const { generation } = turn
   if (generation?.stage === "retrying") {
@@ -63,6 +69,14 @@ export const activityBlock = (activity: Activity, since: number, now: number): B
       ], [interrupt])
     case "waiting":
       return row([span("? ", { color: "warning", bold: true }), activity.what], [interrupt])
+    case "summarizing":
+      return row([
+        span(`${picture} `, { color: "accent" }),
+        "Summarizing the older part ",
+        span(activity.retryAt === null ? seconds(now - since) : `again in ${seconds(activity.retryAt - now)}`, {
+          color: "muted"
+        })
+      ])
     case "retrying":
       return row([
         span(`${picture} `, { color: "warning" }),
@@ -100,6 +114,8 @@ export interface StatusParts {
   readonly location: string | null
   /** The model that answers next, as the session says; `null` while it has not. */
   readonly model?: string | null
+  /** Tokens that fit into a request of that model; `null` while that is not known. */
+  readonly window?: number | null
   readonly home: string | null
   /** What others have to say behind the place. */
   readonly more?: ReadonlyArray<Block>
@@ -117,7 +133,7 @@ const modelName = (view: ConversationView, next: string | null): string => {
 }
 
 /** The row below the editor. */
-export const statusBlock = ({ home, location, model, more, status, view }: StatusParts): Block => {
+export const statusBlock = ({ home, location, model, more, status, view, window }: StatusParts): Block => {
   const place = location === null
     ? ""
     : home !== null && (location === home || location.startsWith(`${home}/`))
@@ -130,7 +146,10 @@ export const statusBlock = ({ home, location, model, more, status, view }: Statu
   if (view === undefined) return row(left)
   const { config, usage } = view
   const right: Array<string> = []
-  if (usage.context > 0) right.push(`${tokens(usage.context)} context`)
+  if (usage.context > 0) {
+    const share = window == null ? "" : ` (${Math.min(100, Math.round(100 * usage.context / window))}%)`
+    right.push(`${tokens(usage.context)} context${share}`)
+  }
   if (usage.cost > 0) right.push(`$${usage.cost.toFixed(usage.cost < 1 ? 3 : 2)}`)
   if (config.agent !== null) right.push(config.agent)
   right.push(modelName(view, model ?? null))

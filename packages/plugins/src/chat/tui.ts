@@ -2,7 +2,7 @@
  * The terminal facet of chat: the chat screen over the root conversation of the session that the terminal is attached to.
  */
 import type { ConversationConfig } from "@bezel/core/harness"
-import { Conversation } from "@bezel/core/host/contract"
+import { Conversation, Registries } from "@bezel/core/host/contract"
 import type { Facade } from "@bezel/core/service"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
@@ -16,6 +16,7 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
   let attached: { readonly sessionID: string; readonly location: string } | null = null
   let current: Facade<Conversation> | null = null
   let model: string | null = null
+  let window: number | null = null
   let asked = ""
 
   /** What the view does not say is asked again when it may have become something else. */
@@ -28,6 +29,14 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
         Effect.tap((next) =>
           Effect.sync(() => {
             model = `${next.provider}/${next.model}`
+            window = null
+            changed()
+          })
+        ),
+        Effect.tap((next) =>
+          Effect.map(Effect.flatMap(registries, (known) => known.models()), (models) => {
+            const found = models.find(({ info }) => info.provider === next.provider && info.model === next.model)
+            window = found?.info.contextWindow ?? null
             changed()
           })
         ),
@@ -36,6 +45,7 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
     ))
   }
 
+  const registries = yield* Effect.cached(ctx.use(Registries))
   const mentions = yield* Effect.cached(ctx.use(MentionService))
   const ofConversation = () => {
     const conversation = current?.view.value?.conversation
@@ -58,6 +68,7 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
         : null,
     location: () => attached?.location ?? null,
     model: () => model,
+    window: () => window,
     home: homedir()
   })
 

@@ -8,7 +8,6 @@
  */
 import type { Registration } from "@bezel/core/harness"
 import { causeMessage, type FacetScope, type Registered } from "@bezel/core/kernel"
-import { type KeyId, matchesKey } from "@earendil-works/pi-tui"
 import type { Terminal } from "@earendil-works/pi-tui"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -25,6 +24,7 @@ import { darkTheme, lightTheme, makePainter, type Painter, terminalTheme } from 
 import { AskedByPerson, makeDialogs } from "./dialogs.ts"
 import { type HostEditor, makeEditor } from "./editor.ts"
 import { guarded, makeFrame } from "./frame.ts"
+import { isKeyName, pressed } from "./keys.ts"
 import { makePanel, type Panel } from "./panel.ts"
 import { makeRegistries, type RegistryName, type TerminalItem, type Visible } from "./registry.ts"
 import { openStage, type StopSignal } from "./stage.ts"
@@ -77,15 +77,6 @@ interface OpenScreen {
 const noticeMillis = 6_000
 const maxNotices = 4
 const builtinThemes: { readonly [id: string]: Theme } = { terminal: terminalTheme, dark: darkTheme, light: lightTheme }
-
-/** Whether a key press is `key`; a name that no key has never matches. */
-const pressed = (sequence: string, key: string): boolean => {
-  try {
-    return matchesKey(sequence, key as KeyId)
-  } catch {
-    return false
-  }
-}
 
 export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<TerminalHost, never, Scope.Scope> =>
   Effect.gen(function*() {
@@ -393,6 +384,8 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
           confirm: dialogs.confirm,
           notify,
           attention: (message) => Effect.sync(() => stage.attention(message)),
+          copy: (words) => Effect.map(AskedByPerson, (asked) => asked && stage.copy(words)),
+          outside: (effect) => Effect.acquireUseRelease(Effect.sync(stage.handOver), () => effect, Effect.sync),
           overlay: (given) =>
             openOverlay(given.title, given.body, [...(given.closeKeys ?? ["escape"]), "ctrl+c"], entry.id),
           editor: (given) => makeFacetEditor(scope, given),
@@ -478,6 +471,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       apply: (items) => Effect.sync(() => registries.apply(items)),
       notify,
       unknownNames: () => {
+        const keys = Object.keys(options.keybindings ?? {}).filter((key) => !isKeyName(key))
         const unbound = Object.entries(options.keybindings ?? {}).filter(([, command]) =>
           registries.find("command", command) === undefined
         )
@@ -485,6 +479,9 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
           ...(themeOf(themeID) === undefined
             ? [`There is no theme "${themeID}"; there are ${themeNames().join(", ")}.`]
             : []),
+          ...keys.map((key) =>
+            `There is no key "${key}" for a binding; keys are written like ctrl+t, alt+enter or f2.`
+          ),
           ...unbound.map(([key, command]) => `${key} is bound to ${command}, which does not exist.`)
         ]
       },

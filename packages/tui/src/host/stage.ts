@@ -37,12 +37,19 @@ export interface Stage {
   readonly drain: () => Promise<void>
   /** Rings, or hands a message to the terminal, in between two frames. */
   readonly attention: (message: string | null) => void
+  /** Hands a text to the terminal for its clipboard; `false` when it is longer than terminals take. */
+  readonly copy: (text: string) => boolean
+  /** Gives the terminal to another program; what it returns takes it again. */
+  readonly handOver: () => () => void
   /** Gives the terminal to the shell until the process is continued, as ctrl+z does elsewhere. */
   readonly suspend: () => void
 }
 
 /** How long a slow line may take to bring the last key release. */
 const drainMillis = 300
+
+/** Bytes, encoded, that every terminal with a clipboard takes. */
+const maxCopied = 74_994
 
 /** Characters of a message that a terminal is handed. */
 const maxMessage = 200
@@ -59,6 +66,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       const cleanups: Array<() => void> = []
       let restored = false
       let suspended = false
+      let handedOver = false
 
       const restoreWith = (lastFrame: boolean): void => {
         if (restored) return
@@ -99,8 +107,24 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       }
       tui.setSuspendSignalHandler(suspend)
 
+      const handOver = () => {
+        if (restored || suspended) return () => {}
+        suspended = true
+        handedOver = true
+        tui.stop()
+        return () => {
+          suspended = false
+          handedOver = false
+          if (restored) return
+          tui.start()
+          tui.drawAnew()
+        }
+      }
+
       for (const signal of signals) {
         const stop = (): void => {
+          // The interrupt key is then meant for the program that has the terminal.
+          if (signal === "SIGINT" && handedOver) return
           restoreWith(signal !== "SIGHUP")
           options.onSignal(signal)
         }
@@ -149,6 +173,13 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
           // Neither moves the cursor. What ends the message cannot be in it, as no control character is.
           terminal.write(message === null ? "\x07" : `\x1b]9;${sanitizeLine(message).slice(0, maxMessage)}\x07`)
         },
+        copy: (text) => {
+          const encoded = Buffer.from(text).toString("base64")
+          if (restored || suspended || encoded.length > maxCopied) return false
+          terminal.write(`\x1b]52;c;${encoded}\x07`)
+          return true
+        },
+        handOver,
         drain: () => restored || !terminal.kittyProtocolActive ? Promise.resolve() : terminal.drainInput(drainMillis),
         suspend
       }
