@@ -57,6 +57,26 @@ const makeHost = () => {
 const states = (kernel: Kernel.Kernel) =>
   Effect.map(kernel.plugins, (plugins) => Object.fromEntries(plugins.map(({ id, state }) => [id, state])))
 
+describe("a plugin that is granted a power that there is not", () => {
+  it.effect("is not loaded, and says which; the others are", () =>
+    Effect.gen(function*() {
+      const host = makeHost()
+      const loads = Effect.sync(() => {
+        host.steps.push("loaded")
+        return () => Effect.void
+      })
+      const kernel = yield* host.boot({
+        greedy: { grants: ["fleet.kill"], load: loads },
+        modest: { grants: [], facet: () => Effect.void }
+      })
+      expect(yield* states(kernel)).toEqual({ greedy: "failed", modest: "loaded" })
+      expect(host.steps).toEqual([])
+      expect(host.reports.map(({ message }) => message)).toEqual([
+        'Plugin greedy failed in the test host during load: grants[0]: there is no power "fleet.kill" to grant; take it out'
+      ])
+    }).pipe(Effect.scoped))
+})
+
 describe("Kernel", () => {
   it.effect("sets all facets up in manifest order before any is activated, and closes them in reverse", () =>
     Effect.gen(function*() {

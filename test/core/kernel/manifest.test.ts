@@ -10,7 +10,7 @@ describe("decodeManifest", () => {
           id: "a",
           version: "1.0.0",
           options: { depth: 2 },
-          grants: ["process.kill"]
+          grants: []
         }]
       })
       expect(manifest.plugins.map(({ id }) => id)).toEqual(["b", "a"])
@@ -29,6 +29,13 @@ describe("decodeManifest", () => {
     Effect.gen(function*() {
       expect(yield* message({ plugins: [{ id: "a" }, { id: "b" }, { id: "a" }] })).toBe(
         'The plugin manifest is not valid: plugins[2].id: "a" already stands at plugins[0]'
+      )
+    }))
+
+  it.effect("refuses a power that there is not, by its name and path", () =>
+    Effect.gen(function*() {
+      expect(yield* message({ plugins: [{ id: "a" }, { id: "b", grants: ["process.kill"] }] })).toBe(
+        'The plugin manifest is not valid: plugins[1].grants[0]: there is no power "process.kill" to grant; take it out'
       )
     }))
 

@@ -19,7 +19,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { Facet, FacetScope, Limits, Registered, RunningFacet } from "./facet.ts"
 import { makeFacet, SetupOf } from "./facet.ts"
 import { makeLine } from "./line.ts"
-import type { ManifestEntry } from "./manifest.ts"
+import { entryFault, type ManifestEntry } from "./manifest.ts"
 import { reloadSlots, type Slot } from "./reload.ts"
 import type { PluginFailure, PluginPhase, PluginStatus } from "./status.ts"
 import { causeMessage, HostFailed, type ReloadFailed } from "./status.ts"
@@ -262,7 +262,10 @@ export const make = <Context, Item>(
       // Modules load side by side; everything after that is one by one, because order is meaning.
       const loaded = yield* Effect.forEach(
         slots,
-        ({ facet, source }) => Effect.result(facet.run("load", source.load)),
+        ({ facet, source }) => {
+          const fault = entryFault(source.entry)
+          return Effect.result(facet.run("load", fault === null ? source.load : Effect.fail(new Error(fault))))
+        },
         { concurrency: "unbounded" }
       )
       for (const [index, slot] of slots.entries()) {

@@ -18,7 +18,7 @@ export const ManifestEntry = Schema.Struct({
   required: Schema.optionalKey(Schema.Boolean),
   /** Read by the plugin with a schema of its own. */
   options: Schema.optionalKey(Schema.Json),
-  /** Powers beyond what its host's context offers, by name. */
+  /** Powers beyond what its host's context offers, by name. There are none yet, so whatever is named here is refused. */
   grants: Schema.optionalKey(Schema.Array(Schema.NonEmptyString))
 })
 export type ManifestEntry = typeof ManifestEntry.Type
@@ -44,12 +44,20 @@ const duplicates = (manifest: PluginManifest): ReadonlyArray<string> => {
   })
 }
 
+/** What is wrong with the powers that an entry names, each with its place below `path`. */
+const unknownGrants = ({ grants = [] }: ManifestEntry, path: string): ReadonlyArray<string> =>
+  grants.map((name, index) => `${path}grants[${index}]: there is no power "${name}" to grant; take it out`)
+
+/** Why a plugin with this entry may not be loaded, or `null`. */
+export const entryFault = (entry: ManifestEntry): string | null => unknownGrants(entry, "")[0] ?? null
+
 /** Reads a manifest strictly. */
 export const decodeManifest = (value: unknown): Effect.Effect<PluginManifest, ManifestError> =>
   decode(value).pipe(
     Effect.mapError((error) => new ManifestError({ message: `The plugin manifest is not valid: ${error.message}` })),
     Effect.flatMap((manifest) => {
-      const faults = duplicates(manifest)
+      const grants = manifest.plugins.flatMap((entry, index) => unknownGrants(entry, `plugins[${index}].`))
+      const faults = [...duplicates(manifest), ...grants]
       return faults.length === 0
         ? Effect.succeed(manifest)
         : Effect.fail(new ManifestError({ message: `The plugin manifest is not valid: ${faults.join("; ")}` }))
