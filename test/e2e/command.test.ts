@@ -65,6 +65,36 @@ describe("what goes wrong is told in one line, without a stack:", () => {
     })
   })
 
+  it("output that cannot be written, whichever command it is of", async () => {
+    const home = makeHome()
+    for (const argv of [["--help"], ["doctor"]]) {
+      const ended = await home.run(argv, { stdoutTo: "/dev/full" })
+      expect([ended.code, ended.stderr]).toEqual([
+        1,
+        expect.stringMatching(/^bezel: stdout cannot be written: [^\n]*\n$/)
+      ])
+    }
+  })
+
+  it("a file to import that is no JSON, whatever is in it", async () => {
+    const home = makeHome()
+    expect(await home.run(["session", "import"], { stdin: "\u001b[31mred\n\u0007" })).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^bezel: stdin cannot be read as JSON: [^\u0000-\u001f]*\n$/)
+    })
+  })
+
+  it("and a HOME that is no absolute path leaves nothing in the folder of work", async () => {
+    const home = makeHome()
+    const folders = { BEZEL_DATA_DIR: join(home.folder, "data"), BEZEL_STATE_DIR: join(home.folder, "state") }
+    for (const HOME of ["", "relative"]) {
+      const env = { HOME, ...folders, BEZEL_CONFIG_DIR: "", BEZEL_CACHE_DIR: "" }
+      expect(await home.run(["run", "list"], { env })).toMatchObject({ code: 0 })
+    }
+    expect(readdirSync(home.work)).toEqual([])
+  })
+
   it("and nothing when the reader of the output goes away; what would run is not run to its end", () => {
     const home = makeHome()
     const line = `${
@@ -87,6 +117,12 @@ describe("a wrong command line ends with 2 and one line that names the fault", (
     [["sessoin", "list"], "bezel: there is no command bezel sessoin; did you mean bezel session?\n"],
     [["run", "--timeout", "soon", "hi"], 'bezel: --timeout takes a number over 0, not "soon"\n'],
     [["serve", "--isolation", "all"], 'bezel: --isolation takes one of none, location, session, not "all"\n'],
+    [["session", "import", "/dev/zero"], "bezel: /dev/zero cannot be read: it is larger than 256 MiB\n"],
+    [
+      ["run", "--model", "x/\u001b[31my", "hi"],
+      expect.stringMatching(/^bezel: There is no provider "x" for the model x\/\[31my;/)
+    ],
+    [["\u001b]0;title\u0007"], "bezel: there is no folder and no command ]0;title; bezel --help lists the commands\n"],
     [["acp"], "bezel acp is not built yet in version 0.1.0\n"],
     [["session", "revert"], "bezel: bezel session revert needs ID (bezel session revert --help shows how)\n"]
   ])("%j", async (argv, stderr) => {

@@ -3,26 +3,30 @@
  *
  * It answers `--version` by itself, refuses a Node that is too old, turns on the compile cache (here and not by an
  * environment variable, which the agent's child processes would inherit), and turns whatever escapes the program into one
- * line without a stack. It imports nothing statically but Node's own modules and the package's version.
+ * line without a stack. It imports nothing statically but Node's own modules, the package's version and what is as small.
  */
 import { accessSync, constants, mkdirSync } from "node:fs"
 import * as module from "node:module"
-import { homedir } from "node:os"
-import { join } from "node:path"
+import { isAbsolute, join } from "node:path"
 import metadata from "../package.json" with { type: "json" }
+import { homeFolder } from "./home.ts"
+import { printable } from "./run/text.ts"
 
 const argv = process.argv.slice(2)
 
-/** Where compiled code is kept: beside the bundle if this user may write there, else in the user's cache folder. */
-function compileCacheFolder(): string {
+/** Where compiled code is kept: beside the bundle if this user may write there, else in the user's cache folder if any. */
+function compileCacheFolder(): string | null {
   const beside = join(import.meta.dirname, "compile-cache")
   try {
     mkdirSync(beside, { recursive: true })
     accessSync(beside, constants.W_OK)
     return beside
   } catch {
-    const cache = process.env.BEZEL_CACHE_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "bezel")
-    return join(cache, "compile-cache")
+    const { BEZEL_CACHE_DIR: own, XDG_CACHE_HOME: base = "" } = process.env
+    if (own) return join(own, "compile-cache")
+    const home = homeFolder()
+    if (isAbsolute(base)) return join(base, "bezel", "compile-cache")
+    return home === null ? null : join(home, ".cache", "bezel", "compile-cache")
   }
 }
 
@@ -34,7 +38,7 @@ function whoseFault(error: unknown): string | null {
 }
 
 const firstLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? ""
+  printable((error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "")
 
 /** One line for a person; with `--verbose` the stack as well. An uncaught error of minified code would print its source. */
 function report(error: unknown): void {
@@ -60,7 +64,8 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
 } else {
   // Node announces features that it still calls experimental on stderr, where only our own lines belong.
   process.removeAllListeners("warning")
-  if (import.meta.url.endsWith(".mjs")) module.enableCompileCache(compileCacheFolder())
+  const compiled = import.meta.url.endsWith(".mjs") ? compileCacheFolder() : null
+  if (compiled !== null) module.enableCompileCache(compiled)
   const crash = (error: unknown) => {
     report(error)
     process.exit(1)
@@ -80,5 +85,6 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
     process.exitCode = 1
   }
   // All that had to end has ended; idle connections of an HTTP client would keep the process for a while.
-  process.stdout.write("", () => process.stderr.write("", () => process.exit()))
+  // That something could not be written is told in an event behind this, and ends the process with another code.
+  process.stdout.write("", () => process.stderr.write("", () => setImmediate(() => process.exit())))
 }

@@ -24,7 +24,7 @@ const terminal = command({
     inline: flag("run here, also where a server of this user runs"),
     trust
   },
-  examples: ["bezel", "bezel ~/work/shop --continue", "bezel --model anthropic/claude-sonnet-4-5"],
+  examples: ["bezel", "bezel ~/work/shop --continue", "bezel --model anthropic/claude-sonnet-5-5"],
   load: async ({ environment, positionals }) => (await agentModule(positionals[0] ?? ".", environment.set)).terminal
 })
 

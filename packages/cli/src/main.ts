@@ -9,6 +9,7 @@ import { parse } from "./arguments/parse.ts"
 import { commands } from "./commands.ts"
 import { exitCode, isExit } from "./exit.ts"
 import { outliveReaders } from "./host/gone.ts"
+import { printable } from "./run/text.ts"
 
 /** For coordinators, which start it; it stands in no table, so that no help and no completion offers it. */
 const hostCommand = "host-session"
@@ -19,6 +20,11 @@ export async function main(argv: ReadonlyArray<string>, version: string): Promis
     process.exit(exitCode.failed)
   })
   process.exitCode = await execute(argv, version)
+}
+
+/** The reason may quote what was typed, or a file of somebody else. */
+const tell = (reason: string): void => {
+  process.stderr.write(`bezel: ${printable(reason.replace(/\s*\n\s*/g, " "))}\n`)
 }
 
 async function execute(argv: ReadonlyArray<string>, version: string): Promise<number> {
@@ -39,14 +45,14 @@ async function execute(argv: ReadonlyArray<string>, version: string): Promise<nu
       )
       return exitCode.answered
     case "usage":
-      process.stderr.write(`bezel: ${parsed.message}\n`)
+      tell(parsed.message)
       return exitCode.usage
     case "execute":
       try {
         return await parsed.execute(version)
       } catch (error) {
         if (!isExit(error)) throw error
-        process.stderr.write(`bezel: ${error.message}\n`)
+        tell(error.message)
         return error.code
       }
   }

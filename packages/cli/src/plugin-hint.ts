@@ -5,12 +5,12 @@
  * them. This errs on the side of yes: any mention of `plugins` in a settings file that could apply counts.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
-import { homedir } from "node:os"
-import { dirname, join, resolve } from "node:path"
+import { dirname, isAbsolute, join, resolve } from "node:path"
+import { homeFolder } from "./home.ts"
 
 const configFolder = (): string => {
-  const { BEZEL_CONFIG_DIR: own, XDG_CONFIG_HOME: base, HOME: home } = process.env
-  return own || join(base || join(home || homedir(), ".config"), "bezel")
+  const { BEZEL_CONFIG_DIR: own, XDG_CONFIG_HOME: base = "" } = process.env
+  return own || join(isAbsolute(base) ? base : join(homeFolder() ?? "/", ".config"), "bezel")
 }
 
 /** Longer files are refused when the settings are read; until then they count as mentioning everything. */

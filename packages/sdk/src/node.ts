@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto"
 import { readFileSync, realpathSync } from "node:fs"
-import { homedir } from "node:os"
+import { userInfo } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
 import { BezelError } from "./client/error.ts"
 import { type BezelClient, createClient } from "./client/promise-client.ts"
@@ -26,7 +26,8 @@ const folder = (kind: "data" | "state", home: ReadonlyArray<string>): string => 
   if (own !== "") return resolve(own)
   const base = process.env[`XDG_${kind.toUpperCase()}_HOME`] ?? ""
   if (isAbsolute(base)) return join(base, "bezel")
-  return join(process.env.HOME ?? homedir(), ...home, "bezel")
+  const user = process.env.HOME ?? ""
+  return join(isAbsolute(user) ? user : userInfo().homedir, ...home, "bezel")
 }
 
 const none = (message: string): BezelError => new BezelError({ code: "unreachable", status: 0, message })

@@ -2,6 +2,7 @@ import { AppPaths } from "@bezel/core/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import * as fs from "node:fs"
+import * as os from "node:os"
 import * as path from "node:path"
 import { temporary } from "./support.ts"
 
@@ -35,6 +36,21 @@ describe("the folders of a user", () => {
         config: "/home/ada/.config/bezel",
         state: "/home/ada/.local/state/bezel"
       })
+    }))
+
+  it.effect("are below the home that the system knows of where HOME is no absolute path", () =>
+    Effect.gen(function*() {
+      const expected = { data: path.join(os.userInfo().homedir, ".local/share/bezel") }
+      const before = process.env.HOME
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          process.env.HOME = before
+        })
+      )
+      for (const HOME of ["", "relative", "./here"]) {
+        process.env.HOME = HOME
+        expect(yield* inEnvironment({ HOME })).toMatchObject(expected)
+      }
     }))
 
   it.effect("are named directly by BEZEL_… variables, which win", () =>

@@ -1,6 +1,6 @@
-import { Settings, type SettingsError } from "@bezel/core/settings"
+import { Settings, type SettingsError, SettingsKey } from "@bezel/core/settings"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import * as path from "node:path"
 import { Colour, Files, readIn, secretOf, Server, services, Size, temporary, write } from "./support.ts"
 
@@ -325,5 +325,61 @@ describe("{env:} and {file:}", () => {
       const error = yield* Effect.flip(readIn(home, root, {}, { CANARY: "gre-canary" }))
       expect(JSON.stringify(error)).not.toContain("gre-canary")
       expect(error.message).toContain('found "{env:CANARY}"')
+    }))
+})
+
+describe("a setting that has one of several forms", () => {
+  const common = { enabled: Schema.optionalKey(Schema.Boolean) }
+  const Place = SettingsKey.make("place", {
+    schema: Schema.Record(
+      Schema.String,
+      Schema.Union([
+        Schema.Struct({
+          command: Schema.NonEmptyArray(Schema.String),
+          cwd: Schema.optionalKey(Schema.String),
+          ...common
+        }),
+        Schema.Struct({ url: Schema.String.check(Schema.isStartingWith("https://")), ...common })
+      ])
+    ),
+    default: {},
+    untrusted: "keep"
+  })
+  const messageOf = (text: string) =>
+    Effect.gen(function*() {
+      const home = yield* temporary
+      write(home, { "config/bezel.jsonc": text })
+      const error = yield* Effect.flip(readIn(home, home, { keys: [Place] }))
+      return error.message.replace(/^.*jsonc:\d+: /, "")
+    })
+
+  it.effect("is told what is wrong with it, and not that its members are unknown", () =>
+    Effect.gen(function*() {
+      expect(yield* messageOf('{ "place": { "a": { "url": "nope" } } }')).toMatch(/^place\.a\.url: expected .*https:/)
+      expect(yield* messageOf('{ "place": { "a": { "command": [] } } }')).toMatch(
+        /^place\.a\.command\[0\]: this is required/
+      )
+      expect(yield* messageOf('{ "place": { "a": { "command": "x" } } }')).toMatch(/^place\.a\.command: expected array/)
+    }))
+
+  it.effect("names members that cannot stand side by side", () =>
+    Effect.gen(function*() {
+      expect(yield* messageOf('{ "place": { "a": { "command": ["x"], "url": "https://x" } } }'))
+        .toMatch(/^place\.a\.url: does not go with the other settings beside it/)
+    }))
+
+  it.effect("is still told of a member that no form has", () =>
+    Effect.gen(function*() {
+      expect(yield* messageOf('{ "place": { "a": { "command": ["x"], "cdw": "." } } }'))
+        .toMatch(/^place\.a\.cdw: unknown setting; did you mean "cwd"\?/)
+    }))
+
+  it.effect("may be made of parts in two files", () =>
+    Effect.gen(function*() {
+      const { home, root } = yield* project
+      write(home, { "config/bezel.jsonc": { place: { a: { command: ["x"] } } } })
+      write(root, { "bezel.jsonc": { place: { a: { cwd: "src" } } } })
+      const reader = yield* readIn(home, root, { keys: [Place], trust: true })
+      expect(reader.get(Place)).toEqual({ a: { command: ["x"], cwd: "src" } })
     }))
 })

@@ -2,7 +2,7 @@
 import { resolveLocation } from "@bezel/core/location"
 import { importSession, SessionStore } from "@bezel/core/session"
 import * as Effect from "effect/Effect"
-import { readFileSync } from "node:fs"
+import { closeSync, openSync, readSync } from "node:fs"
 import type { Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
 import { Exit, exitCode } from "../exit.ts"
@@ -16,16 +16,40 @@ type Text = Option<string | null>
 
 const usage = (message: string) => new Exit(exitCode.usage, message)
 
-const readJson = (file: string): Effect.Effect<unknown, Exit> =>
-  Effect.try({
-    try: (): unknown => JSON.parse(readFileSync(file === "-" ? 0 : file, "utf8")),
-    catch: (error) =>
-      usage(
-        `${file === "-" ? "stdin" : file} cannot be read as JSON: ${
-          error instanceof Error ? error.message : String(error)
-        }`
-      )
-  })
+/** Well below what fits a string, and more than any session that could be opened again. */
+const maxImportMiB = 256
+
+/** A file that never ends (a device, a pipe) would otherwise fill the memory. */
+const readBounded = (file: string): string => {
+  const descriptor = file === "-" ? 0 : openSync(file, "r")
+  try {
+    const chunks: Array<Buffer> = []
+    for (let size = 0; size <= maxImportMiB * 1024 * 1024;) {
+      const chunk = Buffer.allocUnsafe(1024 * 1024)
+      const read = readSync(descriptor, chunk)
+      if (read === 0) return Buffer.concat(chunks).toString("utf8")
+      chunks.push(chunk.subarray(0, read))
+      size += read
+    }
+  } finally {
+    if (descriptor !== 0) closeSync(descriptor)
+  }
+  throw new Error(`it is larger than ${maxImportMiB} MiB`)
+}
+
+const readJson = (file: string): Effect.Effect<unknown, Exit> => {
+  const name = file === "-" ? "stdin" : file
+  const reason = (error: unknown): string => error instanceof Error ? error.message : String(error)
+  return Effect.try({
+    try: () => readBounded(file),
+    catch: (error) => usage(`${name} cannot be read: ${reason(error)}`)
+  }).pipe(Effect.flatMap((text) =>
+    Effect.try({
+      try: (): unknown => JSON.parse(text),
+      catch: (error) => usage(`${name} cannot be read as JSON: ${reason(error)}`)
+    })
+  ))
+}
 
 /** Takes in what `session export` printed, as a session of this folder; prints its id. */
 export const sessionImport: Execute<{ readonly dir: Text }> = (options, [file = "-"], environment) =>

@@ -116,8 +116,9 @@ export const makeLine = (
       onFailure: (error) => {
         stopped = new HarnessError({
           code: "faulted",
-          message:
-            `This session stopped because its storage failed: ${error.message} Reopen it to go on from the last stored commit.`
+          message: `This session stopped because its storage failed: ${
+            error.message.replace(/\.?$/, ".")
+          } Reopen it to go on from the last stored commit.`
         })
         failWatchers(stopped)
         observer.faulted(error)

@@ -136,21 +136,25 @@ export class SettingsChecker {
   decode<A>(key: SettingsKey<A>, value: JsonValue, raw: JsonValue = value): Result.Result<A, ReadonlyArray<Fault>> {
     const result = Schema.decodeUnknownResult(key.schema, { onExcessProperty: "error", errors: "all" })(value)
     if (Result.isSuccess(result)) return Result.succeed(result.success)
-    return Result.fail(
-      format(result.failure.issue).issues.map((issue): Fault => {
-        const below = (issue.path ?? []).map(toSegment)
-        const path = [key.name, ...below]
-        if (issue.message === unexpected) {
-          return {
-            code: "unknown_key",
-            path,
-            what: unknownName(String(below.at(-1)), this.#namesAt(path.slice(0, -1)))
-          }
-        }
-        if (issue.message === missing) return { code: "missing_key", path, what: "this is required" }
-        const expectation = issue.message.replace(/^Expected /, "expected ").replaceAll(" | ", " or ")
-        return { code: "invalid_value", path, what: expectation + found(valueAt(raw, below), expectation) }
-      })
-    )
+    const foreign = new Set<Fault>()
+    const faults = format(result.failure.issue).issues.map((issue): Fault => {
+      const below = (issue.path ?? []).map(toSegment)
+      const path = [key.name, ...below]
+      if (issue.message === unexpected) {
+        const known = this.#namesAt(path.slice(0, -1))
+        const name = String(below.at(-1))
+        if (!known.includes(name)) return { code: "unknown_key", path, what: unknownName(name, known) }
+        const fault: Fault = { code: "invalid_value", path, what: "does not go with the other settings beside it" }
+        foreign.add(fault)
+        return fault
+      }
+      if (issue.message === missing) return { code: "missing_key", path, what: "this is required" }
+      const expectation = issue.message.replace(/^Expected /, "expected ").replaceAll(" | ", " or ")
+      return { code: "invalid_value", path, what: expectation + found(valueAt(raw, below), expectation) }
+    })
+    // Where a value may have one of several forms, each form calls the members of the others unexpected. What else there is
+    // to say of it says why none of them fits.
+    const telling = faults.filter((fault) => !foreign.has(fault))
+    return Result.fail(telling.length > 0 ? telling : faults)
   }
 }

@@ -43,6 +43,16 @@ const variable = (name: string) =>
     Config.map((value) => Option.isSome(value) && value.value !== "" ? value.value : null)
   )
 
+/** What the system's list of users says, for `os.homedir()` believes a `HOME` that is empty or relative. */
+const accountHome = Effect.try({
+  try: () => os.userInfo().homedir,
+  catch: () =>
+    new AppPathsError({
+      path: "",
+      message: "This user has no home folder: set HOME to a folder where Bezel can keep its files."
+    })
+})
+
 const folderOf = Effect.fnUntraced(function*(folder: AppFolder) {
   const names = xdg[folder]
   const own = yield* variable(names.own)
@@ -51,7 +61,7 @@ const folderOf = Effect.fnUntraced(function*(folder: AppFolder) {
   const base = yield* variable(names.base)
   if (base !== null && path.isAbsolute(base)) return path.join(base, "bezel")
   const home = yield* variable("HOME")
-  return path.join(home !== null && path.isAbsolute(home) ? home : os.homedir(), ...names.home, "bezel")
+  return path.join(home !== null && path.isAbsolute(home) ? home : yield* accountHome, ...names.home, "bezel")
 })
 
 const reason = (cause: unknown): string =>
