@@ -44,6 +44,19 @@ describe("the activity row", () => {
     expect(line(turn({ tools: [tool("bash", "running"), tool("read", "running")] }), 1_000)).toBe("Running 2 tools 1s")
   })
 
+  it("says that the older part is summarized, with or without a turn, and when it is tried again", () => {
+    const running = { task: "c", reason: "auto", status: "running", retryAt: null }
+    expect(line({ ...base, compaction: running }, 3_000)).toBe("Summarizing the older part 3s")
+    expect(line({ ...turn({}), compaction: running }, 3_000)).toBe("Summarizing the older part 3s")
+    const retrying = { ...running, status: "retrying", retryAt: 9_000 }
+    expect(line({ ...base, compaction: retrying }, 3_000)).toBe("Summarizing the older part again in 6s")
+  })
+
+  it("keeps its words where there is little room", () => {
+    const rows = renderBlocks([activityBlock(activityOf(turn({})), 0, 3_000, 20)], 20)
+    expect(rows[0]).toMatch(/^. Working 3s +esc$/)
+  })
+
   it("says who waits for the person before what runs", () => {
     expect(line(turn({ tools: [tool("read", "running"), tool("bash", "waiting")] }))).toBe("bash waits for you")
   })
@@ -113,5 +126,13 @@ describe("the status row", () => {
     expect(status(base, 80, "stale")).toContain("disconnected, shown as last known")
     expect(status(undefined, 80)).toBe("~/project")
     for (let width = 1; width < 40; width++) expect(status(base, width).length).toBeLessThanOrEqual(width)
+  })
+
+  it("says how much of the model's context is in use, where that is known", () => {
+    const view = { ...base, usage: { ...base.usage, context: 50_000 } }
+    const parts = { view, status: "live", location: "/a", model: "p/m", home: null } as const
+    expect(renderBlocks([statusBlock({ ...parts, window: 200_000 })], 60)[0]).toMatch(/ 50\.0k context \(25%\) · p\/m$/)
+    expect(renderBlocks([statusBlock({ ...parts, window: 40_000 })], 60)[0]).toMatch(/ \(100%\) · p\/m$/)
+    expect(renderBlocks([statusBlock({ ...parts, window: null })], 60)[0]).toMatch(/ 50\.0k context · p\/m$/)
   })
 })

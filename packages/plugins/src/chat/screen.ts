@@ -150,7 +150,7 @@ export const chatScreen = Effect.fnUntraced(function*(
         if (current === undefined) return [text("")]
         return [
           text(""),
-          activityBlock(activityOf(current), busySince ?? now(), now()),
+          activityBlock(activityOf(current), busySince ?? now(), now(), ctx.ui.size().columns),
           ...queueBlocks(current.inbox),
           ...ctx.slots.render(chatSlots.aboveEditor)
         ]

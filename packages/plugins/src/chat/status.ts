@@ -54,10 +54,13 @@ const seconds = (millis: number): string => {
   return whole < 60 ? `${whole}s` : `${Math.floor(whole / 60)}m ${whole % 60}s`
 }
 
+/** Columns below which the row says only what it must. */
+const narrow = 40
+
 /** The row above the editor. */
-export const activityBlock = (activity: Activity, since: number, now: number): Block => {
+export const activityBlock = (activity: Activity, since: number, now: number, columns = 80): Block => {
   const picture = spinner[Math.floor(now / frameMillis) % spinner.length] ?? "⠋"
-  const interrupt = span("esc to interrupt", { color: "muted" })
+  const interrupt = span(columns < narrow ? "esc" : "esc to interrupt", { color: "muted" })
   switch (activity.type) {
     case "idle":
       return text("")

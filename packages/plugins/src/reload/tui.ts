@@ -1,15 +1,16 @@
 /**
- * `/reload`: loads the code of plugins anew, in the session's host and in this terminal. Without a name it is of all plugins
+ * `/plugins` shows what is loaded and what failed. `/reload`: loads the code of plugins anew, in the session's host and in this terminal. Without a name it is of all plugins
  * from outside; those that are parts of the program have no code to load. What fails leaves the old code running, and the
  * person is told. A coordinator's parts change when that is started again.
  */
 import { Plugins } from "@bezel/core/host/contract"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
+import { pluginBlocks } from "./plugin-list.ts"
 
 type Context = Pick<TuiContext, "plugins" | "reload" | "use"> & {
   readonly commands: Pick<TuiContext["commands"], "register">
-  readonly ui: Pick<TuiContext["ui"], "notify">
+  readonly ui: Pick<TuiContext["ui"], "notify" | "overlay">
 }
 
 /** What became of one host's plugins. */
@@ -59,6 +60,21 @@ export const tui = Effect.fn("reload/tui")(function*(ctx: Context) {
       yield* ctx.ui.notify("No plugin is from outside, so there is nothing to load anew.", "warning")
     })
 
+  yield* ctx.commands.register("plugins.show", {
+    slash: "plugins",
+    description: "Show the plugins, and what is wrong with those that failed",
+    run: () =>
+      Effect.scoped(Effect.gen(function*() {
+        const session = yield* Effect.orElseSucceed(host.list(), () => null)
+        const body = pluginBlocks(session, yield* ctx.plugins)
+        const overlay = yield* ctx.ui.overlay({
+          title: "Plugins",
+          body: () => body,
+          closeKeys: ["escape", "enter", "q"]
+        })
+        yield* overlay.closed
+      }))
+  })
   yield* ctx.commands.register("plugins.reload", {
     slash: "reload",
     argument: "PLUGIN",

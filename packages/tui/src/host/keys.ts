@@ -20,8 +20,9 @@ export const pressed = (sequence: string, key: string): boolean => {
 export const isKeyName = (name: string): boolean => {
   const parts = name.toLowerCase().split("+")
   // The plus key itself: `+`, `ctrl++`.
-  const key = name.endsWith("+") ? "+" : parts.at(-1) ?? ""
-  const held = name.endsWith("+") ? parts.slice(0, -2) : parts.slice(0, -1)
+  const isPlus = name === "+" || name.endsWith("++")
+  const key = isPlus ? "+" : parts.at(-1) ?? ""
+  const held = parts.slice(0, isPlus ? -2 : -1)
   return (named.has(key) || /^[\x21-\x7e]$/.test(key)) && new Set(held).size === held.length &&
     held.every((modifier) => modifiers.has(modifier))
 }

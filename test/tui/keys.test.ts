@@ -1,0 +1,45 @@
+import { MemoryTerminal } from "@bezel/tui/testing"
+import { it } from "@effect/vitest"
+import xterm from "@xterm/headless"
+import * as Effect from "effect/Effect"
+import { describe, expect } from "vitest"
+import { makeTerminalHost } from "../../packages/tui/src/host/facilities.ts"
+import { isKeyName } from "../../packages/tui/src/host/keys.ts"
+
+describe("names of keys", () => {
+  it("are those that a terminal has", () => {
+    for (
+      const name of [
+        "ctrl+t",
+        "alt+enter",
+        "Escape",
+        "f12",
+        "shift+tab",
+        "ctrl+alt+x",
+        "a",
+        "/",
+        "+",
+        "ctrl++",
+        "pageUp"
+      ]
+    ) {
+      expect([name, isKeyName(name)]).toEqual([name, true])
+    }
+    for (const name of ["", "ctlr+t", "ctrl+", "ctrl", "strg+t", "ctrl+ctrl+t", "f13", "ctrl-t", "ctrl+tt", "ä"]) {
+      expect([name, isKeyName(name)]).toEqual([name, false])
+    }
+  })
+
+  it.live("that there are none of are told, with how keys are written", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const host = yield* makeTerminalHost({
+        terminal: new MemoryTerminal(new xterm.Terminal({ allowProposedApi: true })),
+        keybindings: { "ctlr+t": "nothing.there", f2: "nothing.there" }
+      })
+      expect(host.unknownNames()).toEqual([
+        'There is no key "ctlr+t" for a binding; keys are written like ctrl+t, alt+enter or f2.',
+        "ctlr+t is bound to nothing.there, which does not exist.",
+        "f2 is bound to nothing.there, which does not exist."
+      ])
+    })))
+})
