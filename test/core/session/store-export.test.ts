@@ -148,6 +148,7 @@ describe("a session as one document", () => {
           [(exported) => ({ ...exported, format: 2 }), /format 2.*upgrade/],
           [(exported) => ({ ...exported, entries: undefined }), /entries/],
           [(exported) => void (exported.entries[0].ordinal = 0.5), /ordinal/],
+          [(exported) => void (exported.entries[2].ordinal = Number.MAX_SAFE_INTEGER), /ordinal/],
           [(exported) => void (exported.entries[0].id = "../x"), /id/],
           [(exported) => void (exported.entries[1].model[0].content[0].type = "image"), /content/],
           [(exported) => void (exported.entries[1].model[0].content = "text"), /content/],

@@ -64,9 +64,12 @@ const Conversation = Schema.Struct({
   createdAt: Schema.Finite
 })
 
+/** What follows the last place gets the next numbers, which have to be exact too. No session comes near the end. */
+const Ordinal = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1e14 }))
+
 const Entry = Schema.Struct({
   id: ID,
-  ordinal: Schema.Int.check(Schema.isGreaterThan(0)),
+  ordinal: Ordinal,
   conversation: ID,
   kind: Schema.String,
   data: JsonValue,
