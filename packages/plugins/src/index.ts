@@ -50,6 +50,7 @@ type Feature =
   | "titles"
   | "context"
   | "mcp"
+  | "clientTools"
   | "limits"
   | "permissions"
   | "agents"
@@ -74,6 +75,7 @@ const order: ReadonlyArray<Feature> = [
   "question",
   "context",
   "mcp",
+  "clientTools",
   "limits",
   "permissions",
   "agents",
@@ -101,7 +103,7 @@ export const builtinEntries = (version: string, options: BuiltinOptions = {}): R
 
 const entryOf = (feature: Feature, version: string, options: { readonly [F in Feature]?: object }): ManifestEntry => {
   const given = feature === "mcp" ? { version, ...options.mcp } : options[feature]
-  const name = feature === "sessionDirectory" ? "session-directory" : feature
+  const name = feature.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   return { id: `bezel.${name}`, version, required: true, ...(given === undefined ? {} : { options: { ...given } }) }
 }
 

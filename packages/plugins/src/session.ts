@@ -1,6 +1,7 @@
 /** The session facets of all built-in plugins: what a session host loads, in one step. */
 export { session as accounts } from "./accounts/session.ts"
 export { session as agents } from "./agents/session.ts"
+export { session as clientTools } from "./client-tools/session.ts"
 export { session as commands } from "./commands/session.ts"
 export { session as compaction } from "./compaction/session.ts"
 export { session as context } from "./context/session.ts"

@@ -8,4 +8,11 @@ export type { Page, Session, SessionEvent, SessionMessage, WaitResult } from "./
 export * from "./client/effect-client.ts"
 export { BezelError } from "./client/error.ts"
 export type { EventOptions, Placed } from "./client/event-stream.ts"
-export { type BezelClient, createClient, type Promised, promised } from "./client/promise-client.ts"
+export {
+  type BezelClient,
+  createClient,
+  type OfferedClientTool,
+  type Promised,
+  promised
+} from "./client/promise-client.ts"
+export type { ClientTool, ClientToolCall, ToolOffered } from "./client/tool-offer.ts"

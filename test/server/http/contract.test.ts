@@ -336,6 +336,63 @@ const cases: { readonly [route: string]: Case } = {
       }
     ]
   },
+  "session.offerTool": {
+    path: ({ id }) => `/session/${id}/tool`,
+    body: () => ({ name: "lamp", description: "Turns a lamp on.", inputSchema: { type: "object" } }),
+    status: 200,
+    wrong: () => [
+      ...bodies("name"),
+      notFound(`${missing}/tool`, { name: "lamp", description: "Turns a lamp on." }),
+      {
+        what: "with a name that no model can call",
+        body: { name: "a lamp", description: "Turns it on." },
+        status: 422,
+        code: "invalid_arguments"
+      },
+      {
+        what: "with a schema that is no object's",
+        body: { name: "lamp", description: "Turns it on.", inputSchema: { type: "string" } },
+        status: 422,
+        code: "invalid_arguments"
+      },
+      {
+        what: "under the name of another tool",
+        body: { name: "ask", description: "Asks." },
+        status: 409,
+        code: "conflict"
+      },
+      {
+        what: "that may take for ever",
+        body: { name: "lamp", description: "Turns it on.", timeout: 3_601 },
+        status: 422,
+        code: "invalid_arguments"
+      }
+    ]
+  },
+  "session.answerTool": {
+    path: ({ server: { extra } }) => `/session/${extra.asking}/tool/${extra.toolCall}`,
+    body: () => ({ result: "It is on." }),
+    status: 204,
+    wrong: ({ id, server: { extra } }) => [
+      { what: "with a body that is no JSON", raw: "{", status: 400, code: "invalid_request" },
+      { what: "with nothing", body: {}, status: 422, code: "invalid_arguments" },
+      { what: "with both", body: { result: 1, error: "no" }, status: 422, code: "invalid_arguments" },
+      { what: "with too much", body: { result: "x".repeat(1_048_577) }, status: 413, code: "too_large" },
+      notFound(`${missing}/tool/none`, { result: 1 }),
+      {
+        what: "to a call that there is not",
+        path: `/session/${extra.asking}/tool/none`,
+        status: 404,
+        code: "not_found"
+      },
+      {
+        what: "to a call of another session",
+        path: `/session/${id}/tool/${extra.toolCall}`,
+        status: 404,
+        code: "not_found"
+      }
+    ]
+  },
   "session.export": {
     path: ({ id }) => `/session/${id}/export`,
     status: 200,
@@ -414,14 +471,14 @@ HttpApi.reflect(BezelApi, {
   }
 })
 
-const streams = new Set(["session.events", "server.events"])
+const streams = new Set(["session.events", "session.offerTool", "server.events"])
 const weaker = { prompt: tokens.read, admin: tokens.prompt } as const
 
 /** What stands in the world beside the one session. */
 const makeWorld = Effect.gen(function*() {
   const server = yield* startTestServer([
     "First.",
-    [callTool("ask", { text: "Well?" })],
+    [callTool("ask", { text: "Well?" }), callTool("bell", { times: 2 })],
     ...Array.from({ length: 20 }, () => [wait(1), say("Later.")])
   ], { plugins: [history] })
   return yield* Effect.promise(async (): Promise<World> => {
@@ -435,6 +492,22 @@ const makeWorld = Effect.gen(function*() {
     const { json: { inputID } } = await call("POST", `/session/${id}/prompt`, { body: { text: "Hi" } })
     await call("POST", `/session/${id}/wait?input=${inputID}`)
     const asking = await create()
+    const offer = await fetch(`${server.url}/session/${asking}/tool`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${tokens.admin}`, "content-type": "application/json" },
+      body: JSON.stringify({ name: "bell", description: "Rings a bell." })
+    })
+    const told = offer.body?.pipeThrough(new TextDecoderStream()).getReader()
+    let heard = ""
+    const toolCall = async () => {
+      for (;;) {
+        const id = /event: call\ndata: {"type":"call","id":"([^"]+)"/.exec(heard)?.[1]
+        if (id !== undefined) return id
+        const piece = await told?.read()
+        if (piece?.value === undefined) throw new Error(`The offer has ended: ${heard}`)
+        heard += piece.value
+      }
+    }
     await call("POST", `/session/${asking}/prompt`, { body: { text: "Ask" } })
     const question = await new Promise<string>((resolve) => {
       const look = async () => {
@@ -455,6 +528,7 @@ const makeWorld = Effect.gen(function*() {
       input: inputID,
       asking,
       question,
+      toolCall: await toolCall(),
       removed: await create(),
       reset: await create(),
       compacted: await create(),
@@ -500,7 +574,9 @@ describe("every route", () => {
             expect(json.error.message).toMatch(/^[A-Z"/].*[.!?]$/s)
           }
 
-          if (streams.has(name)) return expect(await firstPiece(server.url + path)).toContain("event: ready")
+          if (streams.has(name)) {
+            return expect(await firstPiece(server.url + path, endpoint.method, body)).toContain("event: ready")
+          }
           const right = await server.call(endpoint.method, path, sent)
           expect([right.status, right.text]).toEqual([one.status, expect.anything()])
           if (right.headers.get("content-type")?.includes("json") === true && one.status < 300) {
@@ -517,8 +593,15 @@ describe("every route", () => {
 })
 
 /** What a stream says first. */
-const firstPiece = async (url: string): Promise<string> => {
-  const response = await fetch(url, { headers: { authorization: `Bearer ${tokens.read}` } })
+const firstPiece = async (url: string, method: string, body: unknown): Promise<string> => {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      authorization: `Bearer ${method === "GET" ? tokens.read : tokens.admin}`,
+      "content-type": "application/json"
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) })
+  })
   expect(response.headers.get("content-type")).toContain("text/event-stream")
   const reader = response.body?.getReader()
   const piece = await reader?.read()

@@ -11,6 +11,7 @@ import {
   testGlobals
 } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
+import { clientToolsSession } from "@bezel/plugins/client-tools"
 import { inlineLocations, Placement } from "@bezel/server"
 import { type HttpServerOptions, serveHttp } from "@bezel/server/http"
 import { type Caller, Fleet, type FleetShape, type TokenScope } from "@bezel/server/serve"
@@ -18,6 +19,7 @@ import { Context, Effect, Layer, Logger, Schema } from "effect"
 import type { Scope } from "effect"
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { offerTool } from "../../../packages/cli/src/host/offered-lists.ts"
 import { fleetLayer } from "../../../packages/server/src/serve/make-fleet.ts"
 import { makeRoll } from "../../../packages/server/src/serve/roll.ts"
 
@@ -52,6 +54,8 @@ export const asking = Plugin.define({
       )
     ))
 })
+
+export const clientTools = Plugin.define({ id: "bezel.client-tools", session: clientToolsSession })
 
 /** The fields of answers that tests look at. */
 export interface Answer {
@@ -119,7 +123,7 @@ export const startTestServer = (
       Layer.provideMerge(SessionStorage.layer({ directory: data }))
     )
     const sessions = yield* Layer.build(stored)
-    const globals = testGlobals([asking, ...options.plugins ?? []], { model, sessions })
+    const globals = testGlobals([asking, clientTools, ...options.plugins ?? []], { model, sessions })
     const layer = fleetLayer({ lists: {}, roll: makeRoll(join(root, "roll.json")) }).pipe(
       Layer.provide(Placement.inline),
       Layer.provide(inlineLocations({ plugins: () => Effect.succeed([]) })),
@@ -130,6 +134,7 @@ export const startTestServer = (
       fleet,
       version: "test",
       defaultLocation: directory,
+      offerTool,
       runCommand: (connection, { arguments: given, name, sessionID }) =>
         name === "greet"
           ? Effect.gen(function*() {

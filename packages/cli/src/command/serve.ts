@@ -11,7 +11,7 @@ import type { Option } from "../arguments/option.ts"
 import { coordinatorPlugins } from "../host/coordinator-plugins.ts"
 import { globalLayer } from "../host/global.ts"
 import { hostLayer } from "../host/location.ts"
-import { lists, runCommand } from "../host/offered-lists.ts"
+import { lists, offerTool, runCommand } from "../host/offered-lists.ts"
 import { runProcess } from "../host/process.ts"
 import { environmentToken, serverFolders } from "../host/server-folders.ts"
 
@@ -80,7 +80,8 @@ export const serve: Serve = (options, _, environment) => {
         folders: yield* serverFolders,
         token: token === null ? null : Redacted.make(token),
         lists,
-        runCommand
+        runCommand,
+        offerTool
       }, placement(options.isolation, environment))
       announce(server, { ...options, host, fromEnvironment: token !== null })
       return yield* Effect.never

@@ -20,7 +20,7 @@ import { join } from "node:path"
 import metadata from "../../package.json" with { type: "json" }
 import { coordinatorPlugins } from "../host/coordinator-plugins.ts"
 import { hostLayer } from "../host/location.ts"
-import { lists, runCommand } from "../host/offered-lists.ts"
+import { lists, offerTool, runCommand } from "../host/offered-lists.ts"
 import { makeProgramTools, type ProgramTools } from "./program-tools.ts"
 
 export interface OpenOptions {
@@ -127,6 +127,7 @@ export const openBezel = (options: OpenOptions = {}) =>
         version: metadata.version,
         lists,
         runCommand,
+        offerTool,
         ...(options.directory === undefined ? {} : { directory: options.directory })
       }),
       services

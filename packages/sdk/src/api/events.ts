@@ -49,6 +49,25 @@ export const InteractionEvent = Schema.Union([
   Schema.Struct({ type: Schema.Literal("interaction.closed"), id: Schema.String, outcome: Schema.String })
 ])
 
+/** What a client that offers a tool is told. The tool is there from `ready` to the end of the stream. */
+export const OfferEvent = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("ready"), name: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("call"),
+    /** To answer under; nobody else is told it. */
+    id: Schema.String,
+    /** The model's own id of the call. */
+    callID: Schema.String,
+    /** The session that calls: the one of the offer, or one that works for it. */
+    sessionID: Schema.String,
+    conversationID: Schema.String,
+    input: Schema.Json
+  }),
+  /** Nobody waits for this call any more. */
+  Schema.Struct({ type: Schema.Literal("closed"), id: Schema.String })
+])
+export type OfferEvent = typeof OfferEvent.Type
+
 /** What happens to all sessions, as the catalogue shows it. */
 export const FleetEvent = Schema.Union([
   Schema.Struct({ type: Schema.Literals(["session.created", "session.changed"]), session: Session }),

@@ -181,6 +181,28 @@ export const AnswerBody = Schema.Struct({
   declined: Schema.optionalKey(Schema.Literal(true))
 }).annotate({ identifier: "Answer" })
 
+/** A tool that a client offers to a session, for as long as it reads the stream that answers. */
+export const ToolOfferBody = Schema.Struct({
+  /** 1 to 64 letters, digits, `_` and `-`; one that no other tool has. */
+  name: Schema.NonEmptyString,
+  /** For the model. */
+  description: Schema.NonEmptyString,
+  /** JSON Schema of the arguments: an object. Default: it takes none. */
+  inputSchema: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+  /** Seconds that a call waits for its answer; default 120. */
+  timeout: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 3_600 })))
+}).annotate({ identifier: "ToolOffer" })
+export interface ToolOfferBody extends Schema.Schema.Type<typeof ToolOfferBody> {}
+
+/** What came of a call; one of the two. */
+export const ToolAnswerBody = Schema.Struct({
+  /** Text, or a value that the model reads as JSON; at most 1 MiB. */
+  result: Schema.optionalKey(Schema.Json),
+  /** That it failed, and what the model is told of it. */
+  error: Schema.optionalKey(Schema.NonEmptyString)
+}).annotate({ identifier: "ToolAnswer" })
+export interface ToolAnswerBody extends Schema.Schema.Type<typeof ToolAnswerBody> {}
+
 const revertOptions = {
   /** Only says what would be done. */
   dryRun: Schema.optionalKey(Schema.Boolean),

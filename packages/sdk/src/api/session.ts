@@ -21,6 +21,8 @@ import {
   RevertReport,
   Session,
   SessionMessage,
+  ToolAnswerBody,
+  ToolOfferBody,
   View,
   WaitResult
 } from "./session-schemas.ts"
@@ -226,9 +228,26 @@ const people = [
     .annotateMerge(summary("The session as one JSON document"))
 ] as const
 
+const offers = [
+  HttpApiEndpoint.post("offerTool", "/session/:id/tool", {
+    params: id,
+    payload: ToolOfferBody,
+    success: eventStream,
+    error
+  }).annotate(RequiredScope, "admin")
+    .annotateMerge(summary("Offers a tool to the session, whose calls are told in the stream, until that ends")),
+  HttpApiEndpoint.post("answerTool", "/session/:id/tool/:callID", {
+    params: { ...id, callID: Schema.String },
+    payload: ToolAnswerBody,
+    success: HttpApiSchema.NoContent,
+    error
+  }).annotate(RequiredScope, "admin").annotateMerge(summary("Answers a call of a tool that was offered"))
+] as const
+
 export class SessionGroup extends HttpApiGroup.make("session")
   .add(...records)
   .add(...reading)
   .add(...work)
   .add(...people)
+  .add(...offers)
 {}

@@ -24,6 +24,7 @@ import type {
 } from "../api/session-schemas.ts"
 import { type BezelError, toBezelError } from "./error.ts"
 import { type EventOptions, eventStream, type Placed } from "./event-stream.ts"
+import { type ClientTool, offerTool } from "./tool-offer.ts"
 
 export interface ClientOptions {
   /** Where the server is: `http://127.0.0.1:4747`. */
@@ -218,6 +219,11 @@ export const makeEffectClient = (options: ClientOptions) => {
     /** Answers one: `{ response }`, or `{ declined: true }`. */
     answer: (id: string, interactionID: string, answer: typeof AnswerBody.Type) =>
       run(api.session.answer({ params: { id, interactionID }, payload: answer })),
+    /**
+     * Offers a tool to the session, whose calls run here; completes when the model can be told of it. It is there for the length
+     * of the scope, also across lost connections. Takes a token of scope `admin`.
+     */
+    tool: (id: string, name: string, tool: ClientTool) => offerTool(http, id, name, tool),
     /** The session as one JSON document. */
     export: (id: string) => run(api.session.export(path(id))),
     import: (document: Schema.Json, location?: string) =>

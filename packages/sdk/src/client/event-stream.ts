@@ -10,6 +10,7 @@ import * as Exit from "effect/Exit"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ApiErrorBody } from "../api/error.ts"
 import { type BezelError, refusalOf, toBezelError } from "./error.ts"
@@ -22,8 +23,8 @@ export interface EventOptions {
 /** An event and where to go on behind it: the `after` of a later stream. */
 export type Placed<A> = A & { readonly cursor: string | null }
 
-const firstDelayMillis = 200
-const longestDelayMillis = 5_000
+export const firstDelayMillis = 200
+export const longestDelayMillis = 5_000
 
 /** The server says something every 15 seconds. */
 const silence = "40 seconds"
@@ -31,7 +32,7 @@ const silence = "40 seconds"
 const decodeError = Schema.decodeUnknownExit(Schema.fromJsonString(ApiErrorBody))
 
 /** Whether asking again can help. */
-const isPassing = ({ code }: BezelError): boolean =>
+export const isPassing = ({ code }: BezelError): boolean =>
   code === "unreachable" || code === "unavailable" || code === "overloaded" || code === "timeout" || code === "internal"
 
 interface Place {
@@ -52,22 +53,41 @@ const connect = <A extends { readonly type: string }>(
         ...(place.id === null ? {} : { "last-event-id": place.id })
       }
     })
+    const known = Stream.map(yield* framesOf(client, request), ({ data, id }): ReadonlyArray<Placed<A>> => {
+      if (id !== undefined) place.id = id
+      place.delay = firstDelayMillis
+      // The erasure point of events: what the server says they are.
+      const event = data as A
+      if (event.type === "ready" && place.ready) return []
+      if (event.type === "ready") place.ready = true
+      return [{ ...event, cursor: place.id }]
+    })
+    return Stream.flattenIterable(known)
+  }))
+
+/** One event of a stream as it stands there. */
+export interface Frame {
+  readonly id?: string
+  readonly data: unknown
+}
+
+/** The events of one answer, until it ends or is silent for too long. What the server says instead is the error. */
+export const framesOf = (
+  client: HttpClient.HttpClient,
+  request: HttpClientRequest.HttpClientRequest
+): Effect.Effect<Stream.Stream<Frame, BezelError>, BezelError, Scope.Scope> =>
+  Effect.gen(function*() {
     const response = yield* client.execute(request)
     if (response.status !== 200) {
       const body = decodeError(yield* response.text)
       return yield* Exit.isSuccess(body) ? refusalOf(body.value) : toBezelError(null)
     }
-    let found: Array<Placed<A>> = []
+    let found: Array<Frame> = []
     const parser = Sse.makeParser((event) => {
       if (event._tag !== "Event") return
-      if (event.id !== undefined) place.id = event.id
-      const value: unknown = JSON.parse(event.data)
-      if (event.event === "error") throw decodeFailure(value)
-      // The erasure point of events: what the server says they are.
-      const known = value as A
-      if (known.type === "ready" && place.ready) return
-      if (known.type === "ready") place.ready = true
-      found.push({ ...known, cursor: place.id })
+      const data: unknown = JSON.parse(event.data)
+      if (event.event === "error") throw decodeFailure(data)
+      found.push({ data, ...(event.id === undefined ? {} : { id: event.id }) })
     }, { maxEventSize: 64 * 1_048_576 })
     return response.stream.pipe(
       Stream.timeoutOrElse({ duration: silence, orElse: () => Stream.empty }),
@@ -78,15 +98,15 @@ const connect = <A extends { readonly type: string }>(
             found = []
             const error = parser.feed(chunk)
             if (error !== undefined) throw error
-            if (found.length > 0) place.delay = firstDelayMillis
             return found
           },
           catch: toBezelError
         })
       ),
-      Stream.flattenIterable
+      Stream.flattenIterable,
+      Stream.mapError(toBezelError)
     )
-  })).pipe(Stream.mapError(toBezelError))
+  }).pipe(Effect.mapError(toBezelError))
 
 const decodeFailure = (value: unknown): BezelError => {
   const exit = Schema.decodeUnknownExit(ApiErrorBody)(value)

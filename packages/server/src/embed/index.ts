@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { inProcessClient } from "../http/in-process.ts"
 import { makeApi } from "../http/make-api.ts"
-import type { RunCommand } from "../http/parts.ts"
+import type { OfferTool, RunCommand } from "../http/parts.ts"
 import { Fleet } from "../serve/fleet.ts"
 import { fleetLayer, type OfferedLists } from "../serve/make-fleet.ts"
 import type { Roll } from "../serve/roll.ts"
@@ -21,13 +21,14 @@ export interface EmbedOptions {
   readonly directory?: string
   readonly lists: OfferedLists
   readonly runCommand?: RunCommand
+  readonly offerTool?: OfferTool
 }
 
 /** A program that ends has its work go on when it says so; nobody takes it up by itself. */
 const noRoll: Pick<Roll, "enter"> = { enter: () => Effect.void }
 
 /** A client of the API of the locations of this program, for the length of the scope. */
-export const embed = ({ directory, lists, runCommand, version }: EmbedOptions): Effect.Effect<
+export const embed = ({ directory, lists, offerTool, runCommand, version }: EmbedOptions): Effect.Effect<
   BezelEffectClient,
   never,
   Layer.Services<ReturnType<typeof fleetLayer>> | Scope.Scope
@@ -38,7 +39,8 @@ export const embed = ({ directory, lists, runCommand, version }: EmbedOptions): 
       fleet,
       version,
       ...(directory === undefined ? {} : { defaultLocation: directory }),
-      ...(runCommand === undefined ? {} : { runCommand })
+      ...(runCommand === undefined ? {} : { runCommand }),
+      ...(offerTool === undefined ? {} : { offerTool })
     })
     return makeEffectClient({ url: "http://bezel.invalid", token: "", httpClient: yield* inProcessClient(api) })
   })

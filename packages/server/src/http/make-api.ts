@@ -5,15 +5,17 @@ import type { FleetShape } from "../serve/fleet.ts"
 import { type HttpApi, makeHttpApi } from "./api.ts"
 import { makeFleetEvents } from "./fleet-events.ts"
 import { makeMetrics, type Metrics } from "./metrics.ts"
-import type { ApiParts, RunCommand } from "./parts.ts"
+import type { ApiParts, OfferTool, RunCommand } from "./parts.ts"
 import { makePlaces } from "./places.ts"
 import { locationRoutes } from "./routes/location-routes.ts"
 import { peopleRoutes } from "./routes/people-routes.ts"
 import { readingRoutes } from "./routes/reading-routes.ts"
 import { recordRoutes } from "./routes/record-routes.ts"
 import { serverRoutes } from "./routes/server-routes.ts"
+import { toolRoutes } from "./routes/tool-routes.ts"
 import { workRoutes } from "./routes/work-routes.ts"
 import { makeSessionHubs } from "./session-hub.ts"
+import { makeToolCalls } from "./tool-calls.ts"
 
 export interface ApiOptions {
   readonly fleet: FleetShape
@@ -22,11 +24,13 @@ export interface ApiOptions {
   readonly defaultLocation?: string
   /** Without it, sessions run no commands for clients. */
   readonly runCommand?: RunCommand
+  /** Without it, clients offer no tools. */
+  readonly offerTool?: OfferTool
 }
 
 /** For the length of the scope. */
 export const makeApi = (
-  { defaultLocation = process.cwd(), fleet, runCommand, version }: ApiOptions
+  { defaultLocation = process.cwd(), fleet, offerTool, runCommand, version }: ApiOptions
 ): Effect.Effect<{ readonly api: HttpApi; readonly metrics: Metrics }, never, Scope.Scope> =>
   Effect.gen(function*() {
     const metrics = makeMetrics()
@@ -36,12 +40,20 @@ export const makeApi = (
       metrics,
       defaultLocation,
       runCommand: runCommand ?? null,
+      offerTool: offerTool ?? null,
+      toolCalls: makeToolCalls(),
       places: makePlaces(fleet, defaultLocation),
       hubs: yield* makeSessionHubs(fleet),
       fleetEvents: yield* makeFleetEvents(fleet)
     }
     const api = makeHttpApi({
-      session: { ...recordRoutes(parts), ...readingRoutes(parts), ...workRoutes(parts), ...peopleRoutes(parts) },
+      session: {
+        ...recordRoutes(parts),
+        ...readingRoutes(parts),
+        ...workRoutes(parts),
+        ...peopleRoutes(parts),
+        ...toolRoutes(parts)
+      },
       location: locationRoutes(parts),
       server: serverRoutes(parts)
     }, metrics)

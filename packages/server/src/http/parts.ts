@@ -2,12 +2,15 @@
 import type { ConnectionShape } from "@bezel/core/rpc"
 import type { ServiceError } from "@bezel/core/service"
 import type * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
 import type { FleetShape } from "../serve/fleet.ts"
 import type { FleetEvents } from "./fleet-events.ts"
 import type { Metrics } from "./metrics.ts"
 import type { Places } from "./places.ts"
 import type { SessionHubs } from "./session-hub.ts"
+import type { ToolCalls } from "./tool-calls.ts"
 
 /** A command that a session is to run, with its arguments as they were typed. */
 export interface CommandRun {
@@ -27,6 +30,46 @@ export type RunCommand = (
   Scope.Scope
 >
 
+/** A tool that a client offers to a session. */
+export interface OfferedTool {
+  readonly sessionID: string
+  readonly name: string
+  readonly description: string
+  readonly inputSchema: { readonly [name: string]: Schema.Json }
+  readonly timeLimitSeconds: number
+}
+
+/** A call that waits for the client. `id` is known to nobody else. */
+export interface OfferedCall {
+  readonly id: string
+  readonly callID: string
+  readonly sessionID: string
+  readonly conversationID: string
+  readonly input: Schema.Json
+}
+
+export type OfferAnswer =
+  | { readonly type: "result"; readonly value: Schema.Json }
+  | { readonly type: "error"; readonly message: string }
+
+/** An offer that holds for the scope that it was made in, or until its host lets go of it. */
+export interface ToolOffer {
+  /** The calls that are open, at each change; ends with the offer. */
+  readonly calls: Stream.Stream<ReadonlyArray<OfferedCall>>
+  /** `false`: nobody waits for the call any more. */
+  readonly answer: (id: string, answer: OfferAnswer) => Effect.Effect<boolean, ServiceError>
+}
+
+/** Offers a tool at a client of the session's host. What tools of clients are is plugins' business. */
+export type OfferTool = (
+  connection: ConnectionShape,
+  tool: OfferedTool
+) => Effect.Effect<
+  ToolOffer,
+  ServiceError | { readonly code: "taken" | "invalid" | "too_many"; readonly message: string },
+  Scope.Scope
+>
+
 export interface ApiParts {
   readonly fleet: FleetShape
   readonly hubs: SessionHubs
@@ -37,4 +80,6 @@ export interface ApiParts {
   readonly defaultLocation: string
   readonly version: string
   readonly runCommand: RunCommand | null
+  readonly offerTool: OfferTool | null
+  readonly toolCalls: ToolCalls
 }

@@ -11,7 +11,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { join } from "node:path"
-import { type RunCommand, serveHttp } from "../http/index.ts"
+import { type OfferTool, type RunCommand, serveHttp } from "../http/index.ts"
 import { isEveryAddress } from "./address.ts"
 import { announceServer, claimServer, type ServerClaimed, type ServerFolders } from "./discovery.ts"
 import { Fleet, type FleetShape } from "./fleet.ts"
@@ -37,6 +37,8 @@ export interface ServerOptions {
   readonly lists: OfferedLists
   /** Without it, sessions run no commands for clients. */
   readonly runCommand?: RunCommand
+  /** Without it, clients offer no tools. */
+  readonly offerTool?: OfferTool
 }
 
 export interface RunningServer {

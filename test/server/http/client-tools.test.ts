@@ -1,0 +1,194 @@
+/** Tools that programs offer to sessions over HTTP: what the model gets, and what of it when the program is slow or gone. */
+import { Plugin } from "@bezel/core/host"
+import { call, say } from "@bezel/core/testing"
+import { permissionsSession } from "@bezel/plugins/permissions"
+import type { BezelError } from "@bezel/sdk"
+import { type ClientTool, createClient } from "@bezel/sdk"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { startTestServer, type TestServer, tokens } from "./fixture.ts"
+
+const stock: ClientTool = {
+  description: "Says how many stones there are.",
+  inputSchema: { type: "object", properties: { stone: { type: "string" } }, required: ["stone"] },
+  execute: (input) => ({ of: input, left: 3 })
+}
+
+const clientOf = ({ url }: Pick<TestServer, "url">) => createClient({ url, token: tokens.admin })
+
+/** What the model was told of the calls of a session's turns, and whether that was an error. */
+const results = async (client: ReturnType<typeof clientOf>, id: string) =>
+  (await client.session.context(id)).flatMap((message) =>
+    message.role === "tool"
+      ? message.content.map(({ isFailure, modelOutput, result }) => ({
+        isFailure,
+        text: JSON.stringify(modelOutput ?? result)
+      }))
+      : []
+  )
+
+const never = new Promise<never>(() => {})
+
+describe("a tool that a program offers to a session", () => {
+  it.live("is told to the model, runs in the program, and its result is the model's", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer([[call("stock", { stone: "ruby" })], "Three."])
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const seen: Array<unknown> = []
+        const offer = await client.session.tool(id, "stock", {
+          ...stock,
+          execute: (input, { callID, sessionID }) => {
+            seen.push({ input, sessionID, callID: typeof callID })
+            return { left: 3 }
+          }
+        })
+        expect(await client.session.ask(id, "How many?")).toMatchObject({ status: "done", text: "Three." })
+        expect(seen).toEqual([{ input: { stone: "ruby" }, sessionID: id, callID: "string" }])
+        const [first] = server.model.requests
+        expect(first?.tools.find(({ name }) => name === "stock")).toMatchObject({
+          description: stock.description,
+          inputSchema: { type: "object", required: ["stone"] }
+        })
+        const [result] = await results(client, id)
+        expect(result).toMatchObject({ isFailure: false, text: expect.stringContaining("left") })
+        await offer.close()
+        expect((await client.location.tools()).map(({ name }) => name)).not.toContain("stock")
+      })
+    })))
+
+  it.live("that throws is an error result with its message", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer([[call("stock", {})], "So be it."])
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        await client.session.tool(id, "stock", {
+          ...stock,
+          execute: () => Promise.reject(new Error("The shelf is locked."))
+        })
+        await client.session.ask(id, "How many?")
+        expect(await results(client, id)).toMatchObject([
+          { isFailure: true, text: expect.stringContaining("The shelf is locked.") }
+        ])
+      })
+    })))
+
+  it.live("that does not answer in time is an error result, and the program is told to stop", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer([[call("stock", {})], "Then not."])
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const aborted = Promise.withResolvers<void>()
+        await client.session.tool(id, "stock", {
+          ...stock,
+          timeout: 1,
+          execute: (_, { signal }) => {
+            signal.addEventListener("abort", () => aborted.resolve())
+            return never
+          }
+        })
+        expect(await client.session.ask(id, "How many?")).toMatchObject({ text: "Then not." })
+        expect(await results(client, id)).toMatchObject([
+          { isFailure: true, text: expect.stringContaining("did not answer within 1 seconds") }
+        ])
+        await aborted.promise
+      })
+    })))
+
+  it.live("whose program leaves in the middle of a call is an error result, and the tool is gone", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer([[call("stock", {})], "Gone."])
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const called = Promise.withResolvers<void>()
+        const offer = await client.session.tool(id, "stock", {
+          ...stock,
+          execute: () => {
+            called.resolve()
+            return never
+          }
+        })
+        const asked = client.session.ask(id, "How many?")
+        await called.promise
+        await offer.close()
+        expect(await asked).toMatchObject({ text: "Gone." })
+        expect(await results(client, id)).toMatchObject([
+          { isFailure: true, text: expect.stringContaining("has left before it answered") }
+        ])
+        expect(server.model.requests.at(-1)?.tools.map(({ name }) => name)).not.toContain("stock")
+      })
+    })))
+
+  it.live("has one owner, and takes no other tool's name", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer()
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const offer = await client.session.tool(id, "stock", stock)
+        const refused = async (name: string) =>
+          client.session.tool(id, name, stock).then(() => "offered", (error: BezelError) => error.code)
+        expect([await refused("stock"), await refused("ask"), await refused("no name")]).toEqual([
+          "conflict",
+          "conflict",
+          "invalid_arguments"
+        ])
+        await offer.close()
+        const again = async (): Promise<string> => {
+          const answer = await refused("stock")
+          return answer === "conflict" ? again() : answer
+        }
+        expect(await again()).toBe("offered")
+      })
+    })))
+
+  it.live("is hidden from other sessions", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer(["Nothing."])
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const other = await client.session.create()
+        await client.session.tool(id, "stock", stock)
+        await client.session.ask(other.id, "What is there?")
+        expect(server.model.requests[0]?.tools.map(({ name }) => name)).toEqual(["ask"])
+      })
+    })))
+
+  it.live("is asked for like any other tool where rules say nothing", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const permissions = Plugin.define({ id: "bezel.permissions", session: permissionsSession })
+      const server = yield* startTestServer([[call("stock", {})], [say("Done.")]], { plugins: [permissions] })
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        await client.session.tool(id, "stock", stock)
+        const asked = client.session.ask(id, "How many?")
+        for await (const event of client.session.events(id, { after: "0" })) {
+          if (event.type !== "interaction.opened") continue
+          const [approval] = await client.session.interactions(id)
+          expect(approval).toMatchObject({ interaction: "bezel.approval", request: { tool: "stock" } })
+          await client.session.answer(id, String(event.id), { response: { decision: "deny" } })
+          break
+        }
+        expect(await asked).toMatchObject({ text: "Done." })
+        expect(await results(client, id)).toMatchObject([{ isFailure: true }])
+      })
+    })))
+
+  it.live("ends with its session", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer()
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const offer = await client.session.tool(id, "stock", stock)
+        await client.session.remove(id)
+        await expect(offer.closed).rejects.toMatchObject({ code: "not_found" })
+      })
+    })))
+})
