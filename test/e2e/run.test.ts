@@ -328,10 +328,18 @@ describe("odd places", () => {
     expect(ran.stderr).toMatch(/^bezel: .*\/proc\/bezel.*\n$/)
   })
 
-  it("an output that cannot be written is told in one line", async () => {
+  it("an output that cannot be written is told in one line, and the session is closed in order", async () => {
     const home = makeHome()
     const ran = await home.run(["run", "hi"], { stdoutTo: "/dev/full" })
     expect([ran.code, ran.stderr]).toEqual([1, expect.stringMatching(/^bezel: stdout cannot be written: ENOSPC.*\n$/)])
+    expect((await home.run(["doctor"])).stdout).toMatch(/^✓ locks: no session is in use$/m)
+    // What is written before the end ends what runs.
+    const early = await home.run(["run", "--json", "--yes", "run sleep 20"], { stdoutTo: "/dev/full" })
+    expect([early.code, early.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^bezel: stdout cannot be written: ENOSPC.*\n$/)
+    ])
+    expect((await home.run(["doctor"])).stdout).toMatch(/^✓ locks: no session is in use$/m)
   })
 })
 

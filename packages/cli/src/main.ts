@@ -15,11 +15,15 @@ import { printable } from "./run/text.ts"
 const hostCommand = "host-session"
 
 export async function main(argv: ReadonlyArray<string>, version: string): Promise<void> {
+  let lostOutput = false
   outliveReaders((error) => {
-    process.stderr.write(`bezel: stdout cannot be written: ${error.message}\n`)
-    process.exit(exitCode.failed)
+    // It may come again with each write, and behind the end of the command.
+    if (!lostOutput) tell(`stdout cannot be written: ${error.message}`)
+    lostOutput = true
+    process.exitCode = exitCode.failed
   })
-  process.exitCode = await execute(argv, version)
+  const code = await execute(argv, version)
+  process.exitCode = lostOutput ? exitCode.failed : code
 }
 
 /** The reason may quote what was typed, or a file of somebody else. */

@@ -58,10 +58,10 @@ export async function runProcess(
     if (ending === null) end(signalCode[signal])
   }
   const handlers = { SIGINT: onSignal("SIGINT"), SIGTERM: onSignal("SIGTERM"), SIGHUP: onSignal("SIGHUP") }
-  // Whoever reads the output has gone away: what the signal would do that may not have been sent, in order.
+  // Whoever reads the output has gone away: what the signal would do that may not have been sent, in order. Output that
+  // cannot be written for another reason is lost just so, and ends what runs in the same order.
   const onGone = (error: NodeJS.ErrnoException) => {
-    const code = goneCode(error, process.stdout)
-    if (code !== null && ending === null) end(code)
+    if (ending === null) end(goneCode(error, process.stdout) ?? exitCode.failed)
   }
   // Code of others may end the process; then the command has not done what was asked, whatever code that code gave.
   const onExit = (code: number) => {
