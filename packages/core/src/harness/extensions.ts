@@ -116,6 +116,7 @@ export const makeExtensions = (
             }))
       }
       namespaces.set(id, { token, alias: options?.alias ?? null, shape, view: options?.view })
+      line().show({ namespace: id })
       yield* Effect.addFinalizer(() => token.unregister)
       return token
     })

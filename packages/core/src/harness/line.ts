@@ -16,7 +16,7 @@ import * as Semaphore from "effect/Semaphore"
 import { DraftRevoked } from "../json/index.ts"
 import type { Storage, StorageError, TaskRecord } from "../storage/index.ts"
 import { HarnessError } from "./api.ts"
-import { appendTranscript, applyToView, envelopeOf, type Projections } from "./projection.ts"
+import { appendTranscript, applyToView, envelopeOf, type Projected, type Projections, shownNow } from "./projection.ts"
 import type { ConversationState, SessionState } from "./state.ts"
 import { type FinishedTransaction, Transaction } from "./transaction.ts"
 import type { Envelope } from "./view.ts"
@@ -37,6 +37,8 @@ export interface CommitLine {
   readonly read: <A>(read: () => A) => Effect.Effect<A, HarnessError>
   /** Runs an effect while no commit runs. It may not commit. */
   readonly exclusive: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | HarnessError>
+  /** What has just been registered shows in the views that are followed, of which it was missing. */
+  readonly show: (what: Projected) => void
   readonly close: Effect.Effect<void>
 }
 
@@ -146,6 +148,12 @@ export const makeLine = (
     commitEffect,
     read: (read) => admit(Effect.sync(read)),
     exclusive: (effect) => admit(Effect.provideService(effect, Committing, true)),
+    show: (what) => {
+      for (const conversation of state.conversations.values()) {
+        const operations = shownNow(state, conversation, projections, what)
+        if (operations.length > 0) deliver(conversation, { operations, events: [] })
+      }
+    },
     close: permits.withPermit(Effect.sync(() => {
       stopped ??= new HarnessError({ code: "closed", message: "This session is closed; open it again to go on." })
       failWatchers(stopped)

@@ -77,6 +77,35 @@ const projectNamespace = (
   id: string
 ): JsonValue | undefined => projections.namespace(id)?.(namespaceState(session, state, id))
 
+/** What of a view depends on code that comes and goes: tasks of a kind, or a namespace. */
+export type Projected = { readonly kind: string } | { readonly namespace: string }
+
+const differs = (left: unknown, right: unknown): boolean => JSON.stringify(left) !== JSON.stringify(right)
+
+/** The operations that make a view show what it could not before some code was registered. */
+export const shownNow = (
+  session: SessionState,
+  state: ConversationState,
+  projections: Projections,
+  what: Projected
+): ReadonlyArray<Operation> => {
+  const { record, view } = state
+  if (view === null) return []
+  if ("namespace" in what) {
+    const shown = projectNamespace(session, state, projections, what.namespace)
+    return shown !== undefined && differs(shown, view.plugins[what.namespace])
+      ? [["set", ["plugins", what.namespace], shown]]
+      : []
+  }
+  return [...session.tasks.values()].flatMap((task): ReadonlyArray<Operation> => {
+    if (task.kind !== what.kind || task.conversation !== record.id) return []
+    const shown = projections.task(task)
+    return shown !== undefined && differs(shown, view.tasks[task.id])
+      ? [["set", ["tasks", task.id], { ...shown }]]
+      : []
+  })
+}
+
 /** The operations that a commit, already applied to `session` and the change's conversation, makes on its view. */
 export const envelopeOf = (
   session: SessionState,

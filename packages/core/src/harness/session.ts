@@ -342,6 +342,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
           kinds.set(kind.name, runnable)
           registered.set(kind.name, kind)
           for (const key of kind.configKeys) configKeys.set(key, kind.name)
+          line.show({ kind: kind.name })
           scheduler.dispatch()
           return { unregister }
         }),
