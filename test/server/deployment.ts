@@ -3,7 +3,8 @@ import { Plugin } from "@bezel/core/host"
 import { SessionStore } from "@bezel/core/session"
 import { Settings } from "@bezel/core/settings"
 import { SessionStorage } from "@bezel/core/storage"
-import { emptySettings, scriptedModel, temporaryDirectory, testGlobals } from "@bezel/core/testing"
+import { call, emptySettings, scriptedModel, temporaryDirectory, testGlobals } from "@bezel/core/testing"
+import { clientToolsSession } from "@bezel/plugins/client-tools"
 import { sessionDirectoryPlugin } from "@bezel/plugins/session-directory"
 import { type HostProcesses, inlineLocations, Placement } from "@bezel/server"
 import { processPlacement } from "@bezel/server/process"
@@ -26,8 +27,11 @@ const settings = Layer.succeed(
   })
 )
 
-/** Hosts answer `hello`, and then `hello again`; busy ones in processes of their own go on saying `hello`. */
-export const fleetOver = (isolation: Isolation, mode: "plain" | "busy" = "plain") =>
+/** Lets clients offer tools. */
+const clientTools = Plugin.define({ id: "bezel.client-tools", session: clientToolsSession })
+
+/** Hosts answer `hello`, and then `hello again`; busy ones in processes of their own go on saying `hello`. With `tools`, they call `stock`. */
+export const fleetOver = (isolation: Isolation, mode: "plain" | "busy" | "tools" = "plain") =>
   Effect.gen(function*() {
     const root = yield* temporaryDirectory
     const data = join(root, "data")
@@ -45,9 +49,13 @@ export const fleetOver = (isolation: Isolation, mode: "plain" | "busy" = "plain"
       ? Placement.inline.pipe(
         Layer.provideMerge(inlineLocations({ plugins, coordinatorFirst: true })),
         Layer.provideMerge(
-          testGlobals([sessionDirectoryPlugin, ...(mode === "busy" ? [whoPlugin] : [])], {
+          testGlobals([
+            sessionDirectoryPlugin,
+            ...(mode === "busy" ? [whoPlugin] : []),
+            ...(mode === "tools" ? [clientTools] : [])
+          ], {
             sessions: stored,
-            model: scriptedModel(["hello", "hello again"])
+            model: scriptedModel(mode === "tools" ? [[call("stock", {})], "Three."] : ["hello", "hello again"])
           })
         )
       )

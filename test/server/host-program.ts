@@ -6,8 +6,9 @@ import { Plugin } from "@bezel/core/host"
 import { connectUnix } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
-import { say, scriptedModel, testGlobals, wait } from "@bezel/core/testing"
+import { call, say, scriptedModel, testGlobals, wait } from "@bezel/core/testing"
 import { makeFileProcessHost } from "@bezel/core/turn"
+import { clientToolsSession } from "@bezel/plugins/client-tools"
 import { sessionDirectoryPlugin } from "@bezel/plugins/session-directory"
 import { openLifeline, serveSessionHost } from "@bezel/server/process"
 import { Effect, Layer, Schema } from "effect"
@@ -64,13 +65,16 @@ const program = Effect.gen(function*() {
     sessionDirectoryPlugin,
     ...(mode === "leaving" ? [leaving] : []),
     ...(mode === "job" ? [working(data)] : []),
-    ...(mode === "busy" ? [whoPlugin] : [])
+    ...(mode === "busy" ? [whoPlugin] : []),
+    ...(mode === "tools" ? [Plugin.define({ id: "bezel.client-tools", session: clientToolsSession })] : [])
   ]
   const globals = testGlobals(plugins, {
     sessions,
     model: scriptedModel(
       mode === "busy"
         ? Array.from({ length: 100 }, () => [wait("300 millis"), say("hello")])
+        : mode === "tools"
+        ? [[call("stock", {})], "Three."]
         : [[wait("300 millis"), say("hello")], "hello again"]
     )
   })

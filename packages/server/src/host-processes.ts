@@ -24,6 +24,8 @@ export interface HostProcessesShape extends FleetProcesses {
    * a loss it reconnects by itself, so a caller that stays has a connection that comes back.
    */
   readonly attached: (sessionID: string) => Effect.Effect<ConnectionShape, ServiceError, Scope.Scope>
+  /** Lets the session go now, if nobody uses that client. */
+  readonly letGo: (sessionID: string) => Effect.Effect<void>
 }
 
 /** Global, in whatever places session hosts. */
@@ -57,5 +59,9 @@ export const whenConnected = (connection: ConnectionShape): Effect.Effect<Connec
 export const sharingClients = (processes: FleetProcesses): Effect.Effect<HostProcessesShape, never, Scope.Scope> =>
   Effect.map(
     makeKeyed({ make: (sessionID: string) => processes.attach(sessionID, "server"), idleTime }),
-    (clients) => ({ ...processes, attached: (sessionID) => Effect.flatMap(clients.get(sessionID), whenConnected) })
+    (clients) => ({
+      ...processes,
+      attached: (sessionID) => Effect.flatMap(clients.get(sessionID), whenConnected),
+      letGo: clients.closeIdle
+    })
   )

@@ -36,6 +36,34 @@ describe("makeKeyed", () => {
       expect(log).toEqual(["made a1", "closed a1", "made a2"])
     }))
 
+  it.effect("closes an instance that nobody holds at once when asked, and leaves alone one that is held or being made", () =>
+    Effect.gen(function*() {
+      const log: Array<string> = []
+      const begun = yield* Deferred.make<void>()
+      const keyed = yield* makeKeyed({
+        make: (key: string) =>
+          Effect.gen(function*() {
+            yield* Effect.addFinalizer(() => Effect.sync(() => void log.push(`closed ${key}`)))
+            if (key === "slow") yield* Deferred.await(begun)
+            return key
+          }),
+        idleTime: "1 hour"
+      })
+      const held = yield* Scope.make()
+      yield* Scope.provide(keyed.get("a"), held)
+      const making = yield* Effect.forkChild(Effect.scoped(keyed.get("slow")), { startImmediately: true })
+      yield* keyed.closeIdle("a")
+      yield* keyed.closeIdle("slow")
+      yield* Deferred.succeed(begun, undefined)
+      expect(yield* Fiber.join(making)).toBe("slow")
+      expect(log).toEqual([])
+      yield* Scope.close(held, Exit.void)
+      expect(log).toEqual([])
+      yield* keyed.closeIdle("a")
+      yield* keyed.closeIdle("none")
+      expect(log).toEqual(["closed a"])
+    }))
+
   it.effect("gives back what a failed instance had acquired at once, though its callers stay", () =>
     Effect.gen(function*() {
       const log: Array<string> = []

@@ -128,9 +128,9 @@ describe("SessionRuntime", () => {
       expect(yield* isFree).toBe(false)
       yield* Deferred.succeed(finish, undefined)
       yield* runtime.settled
-      yield* TestClock.adjust("1 second")
+      yield* TestClock.adjust("400 millis")
       expect(yield* isFree).toBe(false)
-      yield* TestClock.adjust("2 seconds")
+      yield* TestClock.adjust("200 millis")
       expect(yield* isFree).toBe(true)
     }))
 

@@ -19,6 +19,8 @@ import * as Scope from "effect/Scope"
 export interface Keyed<in K, out A, out E> {
   /** Holds the instance of a key for the life of the scope. */
   readonly get: (key: K) => Effect.Effect<A, E, Scope.Scope>
+  /** Closes the instance of a key now, without its idle time, if nobody holds it. */
+  readonly closeIdle: (key: K) => Effect.Effect<void>
 }
 
 export interface KeyedOptions<K, A, E, R> {
@@ -71,5 +73,22 @@ export const makeKeyed = <K, A, E, R>(
         ? Effect.void
         : Effect.asVoid(Effect.forkDetach(RcMap.invalidate(instances, key), { startImmediately: true }))
 
-    return { get: (key) => RcMap.get(instances, key) }
+    /** Counted from the asking on, so that one that is being made has holders. */
+    const holders = MutableHashMap.empty<K, number>()
+    const count = (key: K, change: number) =>
+      Effect.sync(() => {
+        const now = Option.getOrElse(MutableHashMap.get(holders, key), () => 0) + change
+        if (now === 0) MutableHashMap.remove(holders, key)
+        else MutableHashMap.set(holders, key, now)
+      })
+    return {
+      get: (key) =>
+        Effect.andThen(
+          // Let go only behind the instance itself: scopes close in the order opposite to this one.
+          Effect.acquireRelease(count(key, 1), () => count(key, -1)),
+          RcMap.get(instances, key)
+        ),
+      closeIdle: (key) =>
+        Effect.suspend(() => MutableHashMap.has(holders, key) ? Effect.void : RcMap.invalidate(instances, key))
+    }
   })

@@ -107,7 +107,7 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
 }
 
 export interface SessionRuntimeOptions {
-  /** How long a session stays open after its last holder; default 2 seconds, during which no other process can write it. */
+  /** How long a session stays open after its last holder; default half a second, during which no other process can write it. */
   readonly idleTime?: Duration.Input
   /** Time limit of each effect that extensions run when a session opens; default 10 seconds. */
   readonly declarationLimit?: Duration.Input

@@ -230,7 +230,7 @@ const make = (options: SessionRuntimeOptions) =>
     const reopen = (entry: Held) =>
       Effect.asVoid(FiberSet.run(work)(Effect.setContext(Effect.ignore(entry.current), base)))
 
-    const sessions = yield* makeKeyed({ make: openHeld, idleTime: options.idleTime ?? Duration.seconds(2) })
+    const sessions = yield* makeKeyed({ make: openHeld, idleTime: options.idleTime ?? Duration.millis(500) })
 
     /** Keeps a session open until `until` completes, whatever becomes of the caller. */
     const keep = (sessionID: string, until: (live: Live) => Effect.Effect<unknown, unknown>) =>
@@ -269,6 +269,8 @@ const make = (options: SessionRuntimeOptions) =>
     const account = (sessionID: string, live: Live): Effect.Effect<void> =>
       Effect.gen(function*() {
         yield* nameSession(sessionID, live)
+        // What waits for somebody to resume it is no work that runs.
+        if (!started.has(sessionID)) return
         if (!(yield* live.harness.main.busy)) return yield* report(sessionID, live)
         yield* Effect.ignore(store.report(sessionID, { status: "active" }))
         yield* keep(sessionID, (now) => Effect.andThen(now.harness.main.idle, report(sessionID, now)))

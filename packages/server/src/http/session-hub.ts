@@ -9,7 +9,7 @@ import { mainConversation } from "@bezel/core/harness"
 import { Conversation, conversationKey } from "@bezel/core/host"
 import { type Keyed, makeKeyed } from "@bezel/core/location"
 import type { ConnectionShape, RequestAnswers } from "@bezel/core/rpc"
-import type { Facade, ServiceError } from "@bezel/core/service"
+import { type Facade, ServiceError } from "@bezel/core/service"
 import type { EntryRecord, HistoryItem, StorageError } from "@bezel/core/storage"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -53,8 +53,8 @@ export interface SessionHub {
 
 export interface SessionHubs {
   readonly get: (sessionID: string) => Effect.Effect<SessionHub, ServiceError | StorageError, Scope.Scope>
-  /** Has those who follow a session leave it. */
-  readonly end: (sessionID: string) => Effect.Effect<void>
+  /** Deletes a session: those who follow it leave, and nobody comes back to it meanwhile. */
+  readonly removing: <A, E>(sessionID: string, remove: Effect.Effect<A, E>) => Effect.Effect<A, E>
   readonly settled: Settled
   /** How many are open. */
   readonly size: () => number
@@ -99,7 +99,10 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
         })
         const answers = yield* connection.interactions.handOn(requests.port)
         const untilQuiet = Effect.scoped(Effect.andThen(Effect.ignore(hubs.get(sessionID)), quiet.await))
-        yield* Effect.forkScoped(Effect.forever(Effect.andThen(asked.await, untilQuiet)))
+        const over = Deferred.makeUnsafe<void>()
+        yield* Effect.forkScoped(
+          Effect.raceFirst(Effect.forever(Effect.andThen(asked.await, untilQuiet)), Deferred.await(over))
+        )
 
         // Durable events are read where they are stored, when a conversation says that there are new ones.
         const more = Latch.makeUnsafe(false)
@@ -124,7 +127,6 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           ))
         yield* Effect.forkScoped(Stream.runForEach(main.view.changes, () => Effect.sync(() => tell(null))))
 
-        const over = Deferred.makeUnsafe<void>()
         yield* Effect.acquireRelease(
           Effect.sync(() => endings.set(sessionID, over)),
           () => Effect.sync(() => endings.delete(sessionID))
@@ -159,15 +161,39 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
 
     const hubs: Keyed<string, SessionHub, ServiceError | StorageError> = yield* makeKeyed({ make, idleTime })
     // One that is kept may be of a host that has gone meanwhile and is being started again.
+    const removed = new Map<string, number>()
     const get: SessionHubs["get"] = (sessionID) =>
-      Effect.tap(hubs.get(sessionID), ({ connection }) => whenConnected(connection))
+      Effect.suspend(() =>
+        removed.has(sessionID)
+          ? Effect.fail(
+            new ServiceError({ code: "unavailable", message: `The session ${sessionID} is being deleted.` })
+          )
+          : Effect.tap(hubs.get(sessionID), ({ connection }) => whenConnected(connection))
+      )
+    const count = (sessionID: string, change: number) => {
+      const now = (removed.get(sessionID) ?? 0) + change
+      if (now === 0) removed.delete(sessionID)
+      else removed.set(sessionID, now)
+    }
+    /** One that is asked may be kept by its own question, and one that was just used for a moment. */
+    const letGo = (sessionID: string) =>
+      Effect.gen(function*() {
+        const over = endings.get(sessionID)
+        if (over !== undefined) Deferred.doneUnsafe(over, Effect.void)
+        yield* hubs.closeIdle(sessionID)
+      })
     return {
       get,
-      end: (sessionID) =>
-        Effect.sync(() => {
-          const over = endings.get(sessionID)
-          if (over !== undefined) Deferred.doneUnsafe(over, Effect.void)
-        }),
+      removing: (sessionID, remove) =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => count(sessionID, 1)),
+          () =>
+            Effect.raceFirst(
+              remove,
+              Effect.forever(Effect.andThen(letGo(sessionID), Effect.sleep("20 millis")))
+            ),
+          () => Effect.sync(() => count(sessionID, -1))
+        ),
       settled,
       size: () => endings.size
     }

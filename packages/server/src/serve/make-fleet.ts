@@ -34,11 +34,11 @@ export interface FleetOptions {
 const idleTime = "30 seconds"
 
 /** A session that was just used here closes a moment after its last use; until then it cannot be deleted. */
-const untilClosed = Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: "6 seconds" }))
+const untilClosed = Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "6 seconds" }))
 
 const removing =
   (store: SessionStoreShape, processes: HostProcessesShape): SessionStoreShape["remove"] => (sessionID) =>
-    Effect.retry(store.remove(sessionID), {
+    Effect.retry(Effect.andThen(processes.letGo(sessionID), store.remove(sessionID)), {
       schedule: untilClosed,
       while: (error) =>
         error._tag !== "SessionInUse"

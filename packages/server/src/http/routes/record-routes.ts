@@ -85,8 +85,7 @@ export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places
       Effect.gen(function*() {
         yield* records.get(id)
         // Whoever follows it here would have it in use.
-        yield* hubs.end(id)
-        yield* records.remove(id)
+        yield* hubs.removing(id, records.remove(id))
         yield* fleetEvents.deleted(id)
       }),
     export: ({ params: { id } }) =>
