@@ -47,6 +47,17 @@ describe("a command in the sandbox", { timeout: 60_000 }, () => {
     expect(said).toMatch(works ? /^0$/m : new RegExp(refusal))
   })
 
+  it("sees none of them below a folder that it may write either, and cannot put another .git in the place of this one", async () => {
+    const home = place({ bash: true, write: ["~/.local", "~/.config"] })
+    const said = await command(
+      home,
+      "ls -A ~/.local/share/bezel | wc -l; echo x > ~/.config/bezel/bezel.jsonc; mv .git elsewhere && mkdir .git; echo end"
+    )
+    expect(said).toMatch(works ? /^0$/m : new RegExp(refusal))
+    expect(readFileSync(join(home.folder, ".config/bezel/bezel.jsonc"), "utf8")).toContain("sandbox")
+    expect(existsSync(join(home.work, ".git/hooks/pre-commit"))).toBe(true)
+  })
+
   it("reaches the network only if the setting lets it", async () => {
     const server = createServer((socket) => socket.end("hello\n"))
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

@@ -22,6 +22,11 @@ export interface Confinement {
 /** What in a workspace decides over what runs outside of it later, and so stays as it is. */
 const guarded = [".bezel", "bezel.jsonc", ".git/hooks", ".git/config"]
 
+const binds = (folders: ReadonlyArray<string>): ReadonlyArray<string> =>
+  folders.flatMap((folder) => ["--bind-try", folder, folder])
+
+const isBelow = (folder: string, other: string): boolean => folder.startsWith(other + path.sep)
+
 /** The program with its options, in front of the words that it runs. */
 export const bubblewrap = (
   { hidden, network, temporary, workspace, write }: Confinement
@@ -33,9 +38,13 @@ export const bubblewrap = (
   "--dev-bind",
   "/dev",
   "/dev",
-  // Later ones lie over earlier ones, so that a workspace within a hidden folder can be seen.
+  // Later ones lie over earlier ones: what is hidden stays so within a folder that can be written, as the home folder, and
+  // only a folder within a hidden one is seen again.
+  ...binds([temporary, ...write, workspace]),
   ...hidden.filter((folder) => fs.existsSync(folder)).flatMap((folder) => ["--tmpfs", folder]),
-  ...[temporary, ...write, workspace].flatMap((folder) => ["--bind-try", folder, folder]),
+  ...binds([temporary, ...write, workspace].filter((folder) => hidden.some((other) => isBelow(folder, other)))),
+  // A mount of its own cannot be moved away and replaced by another that has other hooks.
+  ...binds([path.join(workspace, ".git")]),
   ...guarded.flatMap((name) => {
     const file = path.join(workspace, name)
     return ["--ro-bind-try", file, file]

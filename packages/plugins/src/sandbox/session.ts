@@ -25,7 +25,7 @@ export const session = Effect.fn("sandbox/session")(function*(ctx: Context) {
       workspace: ctx.location.directory,
       temporary: tmpdir(),
       write: write.map(absolute),
-      hidden: [paths.data, paths.state, paths.config],
+      hidden: [paths.data, paths.state, paths.config, paths.cache],
       network
     })
   const problem = yield* Effect.cached(problemOf(words()))
