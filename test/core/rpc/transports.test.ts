@@ -19,7 +19,7 @@ import {
   ServiceError
 } from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Logger, Schema, Scope, Stream } from "effect"
 import * as fc from "fast-check"
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
@@ -238,6 +238,42 @@ describe("a worker thread", () => {
       yield* until(client.state, ({ status }) => status !== "connected")
       expect(yield* Effect.flip(echo.echo("late"))).toMatchObject({ code: "disconnected" })
     }))
+})
+
+describe("a host whose process stands still", () => {
+  class Blocking extends RemoteService.make("test.echo")({
+    methods: { echo: { payload: Schema.String, success: Schema.String }, block: { payload: Schema.Finite } }
+  }) {}
+
+  it.live(
+    "for longer than ten seconds is not taken for dead: what was asked meanwhile is answered, over the same connection",
+    () =>
+      Effect.gen(function*() {
+        const path = join(yield* temporaryFolder, "host.sock")
+        const worker = yield* Effect.acquireRelease(
+          Effect.sync(() => new Worker(new URL("worker-host.ts", import.meta.url), { workerData: path })),
+          (worker) => Effect.promise(() => worker.terminate())
+        )
+        yield* Effect.promise(() => new Promise((listening) => worker.once("message", listening)))
+        // Checked all the while, so that what is not answered would be missed.
+        const client = yield* Connection.make({ connect: connectUnix(path), label: "test", check: "1 second" })
+        yield* connected(client)
+        const statuses: Array<string> = []
+        yield* Effect.forkScoped(
+          Stream.runForEach(client.state.changes, ({ status }) => Effect.sync(() => statuses.push(status)))
+        )
+        const blocking = yield* client.use(Blocking)
+        const started = performance.now()
+        const blocked = yield* Effect.forkScoped(blocking.block(11_000), { startImmediately: true })
+        const asked = yield* Effect.forkScoped(blocking.echo("meanwhile"), { startImmediately: true })
+        yield* Fiber.join(blocked)
+        expect(yield* Fiber.join(asked)).toBe("meanwhile")
+        expect(performance.now() - started).toBeGreaterThan(10_900)
+        expect(yield* blocking.echo("later")).toBe("later")
+        expect(statuses).toEqual(["connected"])
+      }).pipe(Effect.scoped),
+    40_000
+  )
 })
 
 describe("one transport in both directions", () => {
