@@ -102,6 +102,19 @@ describe("the bounded screen", () => {
       expect(numbers(yield* screen.text)).toHaveLength(1_499)
     }))
 
+  it.live("shows again what stood above a panel that filled the screen, once that has closed", () =>
+    Effect.gen(function*() {
+      const { append, redraw, rows, screen } = yield* open
+      yield* append(100)
+      rows.push(...Array.from({ length: 22 }, (_, index) => text(`panel ${index}`)))
+      redraw()
+      yield* screen.until("panel 21\nthe end")
+      rows.splice(100)
+      redraw()
+      yield* screen.until(/row 78\.\nrow 79\.[\s\S]*row 100\.\nthe end$/)
+      expect(screen.terminal.written).not.toContain("\x1b[3J")
+    }))
+
   it.live("shows the end of a document that has become much shorter", () =>
     Effect.gen(function*() {
       const { append, redraw, rows, screen } = yield* open

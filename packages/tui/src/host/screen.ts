@@ -58,7 +58,8 @@ export class BoundedScreen extends TuiMainScreen {
     if (state.previousLines.length === 0) return
     const top = this.#gone + state.previousViewportTop
     const old = this.#rows
-    const isShort = rows.length <= top || old.length - rows.length > height
+    // What has closed, such as a panel, may have been most of the screen: then what stood above it is shown again.
+    const isShort = old.length - rows.length > height || (top > 0 && rows.length - top < height / 2)
     if (!isShort && !differsAbove(old, rows, top)) return
     this.#drop(state.previousViewportTop)
     this.#gone = isShort ? Math.max(0, rows.length - height) : placeAgain(old, rows, top)
