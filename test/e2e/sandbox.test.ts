@@ -77,6 +77,9 @@ describe("a command in the sandbox", { timeout: 60_000 }, () => {
     const said = await command(home, "mkdir -p sub && cd sub && echo a > ~/more/a && pwd")
     expect(existsSync(join(home.folder, "more/a"))).toBe(works)
     expect(said).toMatch(works ? /the working directory is now \S+\/work\/sub/ : new RegExp(refusal))
+    const all = place({ bash: true, write: ["~"] })
+    await command(all, "echo a > ~/anywhere")
+    expect(existsSync(join(all.folder, "anywhere"))).toBe(works)
   })
 
   it("is refused in plain words where bubblewrap does not work, and runs as ever without the setting", async () => {

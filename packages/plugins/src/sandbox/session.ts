@@ -7,13 +7,12 @@ import { AppPaths } from "@bezel/core/settings"
 import { ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import { homedir, tmpdir } from "node:os"
-import * as path from "node:path"
 import { bubblewrap, problemOf } from "./bubblewrap.ts"
 import { CommandSandbox, SandboxSetting } from "./contract.ts"
 
 type Context = Pick<SessionContext, "location" | "settings" | "provide">
 
-const absolute = (folder: string): string => folder.startsWith("~/") ? path.join(homedir(), folder.slice(2)) : folder
+const absolute = (folder: string): string => folder.replace(/^~(?=\/|$)/, homedir)
 
 /** The facet for session hosts. */
 export const session = Effect.fn("sandbox/session")(function*(ctx: Context) {
