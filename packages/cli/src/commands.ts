@@ -281,6 +281,11 @@ export const commands: ReadonlyArray<Command> = [
       ),
       allowHost: texts("NAME", "another name by which clients may call it"),
       allowOrigin: texts("ORIGIN", "an origin whose pages may call it"),
+      browser: choice(
+        ["none", "read", "prompt", "admin"],
+        "none",
+        "prints an address that signs a browser in, once, and what it may do then"
+      ),
       json: flag("JSON on stdout: url and token, once it answers")
     },
     examples: ["bezel serve", "bezel serve --port 0 --json", "bezel serve --isolation session"],

@@ -439,6 +439,16 @@ const cases: { readonly [route: string]: Case } = {
     ]
   },
   "server.health": { path: () => "/health", status: 200, check: ({ status }) => expect(status).toBe("ok") },
+  "server.login": {
+    path: () => "/login",
+    body: () => ({ code: "a-code" }),
+    status: 200,
+    check: ({ scope, token }) => expect({ scope, token }).toEqual({ scope: "read", token: tokens.read }),
+    wrong: () => [
+      ...bodies("code"),
+      { what: "with a code that is none", body: { code: "guess" }, status: 401, code: "unauthorized" }
+    ]
+  },
   "server.events": { path: () => "/event", status: 200 },
   "server.metrics": { path: () => "/metrics", status: 200 }
 }

@@ -59,15 +59,59 @@ describe("the OpenAPI document", () => {
       })
     })))
 
-  it.live("is a page for people that loads nothing and runs nothing", () =>
+  it.live("is a page for people that loads and runs nothing but its own script", () =>
     Effect.scoped(Effect.gen(function*() {
       const { call } = yield* startTestServer()
       yield* Effect.promise(async () => {
         const { headers, text } = await call("GET", "/docs", { token: null })
         expect(headers.get("content-type")).toContain("text/html")
         expect(headers.get("content-security-policy")).toContain("default-src 'none'")
-        expect(text).not.toMatch(/<script|<link|<img|https?:\/\/|src=/i)
+        expect(headers.get("content-security-policy")).toContain("script-src 'self'")
+        expect(text.match(/<script[^>]*>[^<]*<\/script>/gi)).toEqual(['<script type="module" src="/docs.js"></script>'])
+        expect(text.replace(/<script[^>]*>/, "")).not.toMatch(/<script|<link|<img|https?:\/\/|src=/i)
         for (const path of ["/session/{id}/prompt", "/file/search", "/event"]) expect(text).toContain(path)
+      })
+    })))
+
+  it.live("signs its page in by a one-time code, which leaves the address, and tells of one that is void", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { logs, url } = yield* startTestServer()
+      yield* Effect.promise(async () => {
+        const script = await (await fetch(`${url}/docs.js`)).text()
+        const opened = async (hash: string) => {
+          const said = { textContent: "" }
+          const kept = new Map<string, string>()
+          const addresses: Array<string> = []
+          const names = ["document", "location", "history", "sessionStorage", "fetch"]
+          const run = new Function(...names, `return (async () => {${script}})()`)
+          await run(
+            { getElementById: () => said, querySelectorAll: () => [] },
+            { hash, pathname: "/docs" },
+            { replaceState: (_state: null, _title: string, address: string) => addresses.push(address) },
+            {
+              getItem: (name: string) => kept.get(name) ?? null,
+              setItem: (name: string, value: string) => kept.set(name, value)
+            },
+            // As a browser sends it from the page.
+            (path: string, init: RequestInit) =>
+              fetch(url + path, { ...init, headers: { ...init.headers as Record<string, string>, origin: url } })
+          )
+          return { said: said.textContent, kept: Object.fromEntries(kept), addresses }
+        }
+        expect(await opened("#code=a-code")).toEqual({
+          said: expect.stringContaining("scope read"),
+          kept: { "bezel.token": JSON.stringify({ token: tokens.read, scope: "read" }) },
+          addresses: ["/docs"]
+        })
+        expect(await opened("#code=void")).toMatchObject({ said: expect.stringContaining("not valid"), kept: {} })
+        expect(await opened("")).toEqual({ said: "", kept: {}, addresses: [] })
+        const foreign = await fetch(`${url}/login`, {
+          method: "POST",
+          headers: { "content-type": "application/json", origin: "http://elsewhere.test" },
+          body: JSON.stringify({ code: "a-code" })
+        })
+        expect(foreign.status).toBe(403)
+        expect(logs.join("\n")).not.toContain("code")
       })
     })))
 })

@@ -2,7 +2,7 @@
 import { AppPaths } from "@bezel/core/settings"
 import { inlineLocations, Placement } from "@bezel/server"
 import { processPlacement } from "@bezel/server/process"
-import { checkReach, isLoopback, type RunningServer, startServer } from "@bezel/server/serve"
+import { checkReach, isLoopback, type RunningServer, startServer, type TokenScope } from "@bezel/server/serve"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -24,6 +24,7 @@ interface ServeOptions {
   readonly isolation: Option<Isolation>
   readonly allowHost: Option<ReadonlyArray<string>>
   readonly allowOrigin: Option<ReadonlyArray<string>>
+  readonly browser: Option<"none" | TokenScope>
   readonly json: Option<boolean>
 }
 
@@ -81,7 +82,8 @@ export const serve: Serve = (options, _, environment) => {
         token: token === null ? null : Redacted.make(token),
         lists,
         runCommand,
-        offerTool
+        offerTool,
+        browser: options.browser === "none" ? null : options.browser
       }, placement(options.isolation, environment))
       announce(server, { ...options, host, fromEnvironment: token !== null })
       return yield* Effect.never
@@ -100,11 +102,20 @@ const announce = (
     readonly fromEnvironment: boolean
   }
 ): void => {
-  const { resumed, token, url } = server
+  const { browserUrl, resumed, token, url } = server
   if (options.json) {
     const { isolation } = options
     process.stdout.write(
-      `${JSON.stringify({ url, token: Redacted.value(token), pid: process.pid, isolation, resumed })}\n`
+      `${
+        JSON.stringify({
+          url,
+          token: Redacted.value(token),
+          pid: process.pid,
+          isolation,
+          resumed,
+          ...(browserUrl === null ? {} : { browser: Redacted.value(browserUrl) })
+        })
+      }\n`
     )
     return
   }
@@ -113,6 +124,9 @@ const announce = (
     options.fromEnvironment
       ? "Its token is what BEZEL_TOKEN said."
       : "Programs of this user find it by themselves: bezel, bezel attach.",
+    ...(browserUrl === null
+      ? []
+      : [`For a browser, once and within ten minutes: ${Redacted.value(browserUrl)}`]),
     ...(isLoopback(options.host)
       ? []
       : ["Other machines reach it: whoever has the token runs commands here as this user, and nothing is encrypted."]),

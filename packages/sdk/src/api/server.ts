@@ -13,6 +13,14 @@ export class ServerGroup extends HttpApiGroup.make("server").add(
     success: Schema.Struct({ status: Schema.Literal("ok"), version: Schema.String }),
     error: apiErrors
   }).annotate(RequiredScope, "none").annotateMerge(OpenApi.annotations({ summary: "Whether the server answers" })),
+  HttpApiEndpoint.post("login", "/login", {
+    payload: Schema.Struct({ code: Schema.NonEmptyString }),
+    success: Schema.Struct({ token: Schema.String, scope: Schema.Literals(["read", "prompt", "admin"]) }),
+    error: apiErrors
+  }).annotate(RequiredScope, "none")
+    .annotateMerge(
+      OpenApi.annotations({ summary: "A token for the one-time code that `bezel serve --browser` prints" })
+    ),
   HttpApiEndpoint.get("events", "/event", {
     query: {
       /** As the header `Last-Event-ID`, for clients that cannot set it. */

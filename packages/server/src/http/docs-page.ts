@@ -1,4 +1,4 @@
-/** The API's description as one page: no script, nothing loaded from elsewhere. */
+/** The API's description as one page: it can be read without its script, and nothing is loaded from elsewhere. */
 import type { openApi } from "@bezel/sdk/api"
 
 type Document = ReturnType<typeof openApi>
@@ -16,6 +16,7 @@ summary b { display: inline-block; width: 4.5rem }
 pre { overflow: auto; background: #8881; padding: .6rem; border-radius: 4px }
 td, th { text-align: left; vertical-align: top; padding: .1rem 1rem .1rem 0 }
 h2 { margin-top: 2rem }
+input, textarea { box-sizing: border-box; width: 100%; font: 14px/1.4 ui-monospace, monospace }
 `
 
 /** A schema in few words: its type, or the name of what it refers to. */
@@ -50,11 +51,13 @@ const operationBlock = (method: string, path: string, operation: Document["paths
   const answers = Object.entries(answer?.content ?? {}).map(([type, { schema }]) =>
     schemaBlock(`Answer ${status}, ${escape(type)}`, schema)
   )
-  return `<details id="${escape(operation.operationId)}"><summary><b>${method.toUpperCase()}</b><code>${
+  return `<details id="${escape(operation.operationId)}" data-method="${method.toUpperCase()}" data-path="${
     escape(path)
-  }</code> ${escape(summary)}</summary><p>${escape(description)}</p>${
-    rows.length === 0 ? "" : `<table>${rows.join("")}</table>`
-  }${bodies.join("")}${answers.join("") || `<p>Answer ${status}, without a body.</p>`}</details>`
+  }"><summary><b>${method.toUpperCase()}</b><code>${escape(path)}</code> ${escape(summary)}</summary><p>${
+    escape(description)
+  }</p>${rows.length === 0 ? "" : `<table>${rows.join("")}</table>`}${bodies.join("")}${
+    answers.join("") || `<p>Answer ${status}, without a body.</p>`
+  }</details>`
 }
 
 export const docsPage = (document: Document): string => {
@@ -68,8 +71,9 @@ export const docsPage = (document: Document): string => {
   }
   const { description = "", title } = document.info
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escape(title)} HTTP API</title>
-<meta name="viewport" content="width=device-width"><style>${style}</style></head><body>
+<meta name="viewport" content="width=device-width"><script type="module" src="/docs.js"></script><style>${style}</style></head><body>
 <h1>${escape(title)} HTTP API</h1><p>${escape(description)}</p>
+<p id="signed-in">To try routes from this page, open the address that <code>bezel serve --browser</code> prints.</p>
 <p>For programs: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1). Every error is
 <code>{"error":{"code","message","data"?}}</code>; lists are <code>{"items","next"?}</code>.</p>
 ${[...groups].map(([tag, blocks]) => `<h2>${escape(tag)}</h2>${blocks.join("\n")}`).join("\n")}

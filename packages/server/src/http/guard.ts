@@ -127,6 +127,9 @@ export const makeGuard = (options: GuardOptions): Guard => {
       }
       const { origin } = request.headers
       if (origin === undefined) return { refusal: null, headers: none }
+      // The server's own pages are of the origin that `Host` names, which is known to be this server's.
+      const isOwn = /^https?:\/\/(.*)$/.exec(origin)?.[1] === request.headers.host
+      if (isOwn) return { refusal: null, headers: none }
       if (!origins.has(origin)) {
         const refusal = failure("forbidden", "Pages of this origin may not call; --allow-origin admits one.")
         return { refusal, headers: none }

@@ -78,6 +78,8 @@ export interface HttpServer {
   readonly url: string
 }
 
+const publicPaths: ReadonlySet<string> = new Set(["/health", "/login"])
+
 const common = { "cache-control": "no-store", "x-content-type-options": "nosniff" }
 
 const readBody = (request: IncomingMessage, limit: number): Effect.Effect<Uint8Array, ApiFailure> =>
@@ -183,7 +185,7 @@ const requestListener = ({ api, guard, limits, metrics, pages, run }: Parts) => 
     }
     // What is public is asked for without a token, which is no failed attempt.
     const token = tokenOf(request)
-    const isPublic = token === null && url.split("?", 1)[0] === "/health"
+    const isPublic = token === null && publicPaths.has(url.split("?", 1)[0] ?? "")
     const caller = isPublic
       ? failure("unauthorized", "The request shows no token.")
       : guard.authenticate(request, token)

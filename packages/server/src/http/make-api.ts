@@ -5,7 +5,7 @@ import type { FleetShape } from "../serve/fleet.ts"
 import { type HttpApi, makeHttpApi } from "./api.ts"
 import { makeFleetEvents } from "./fleet-events.ts"
 import { makeMetrics, type Metrics } from "./metrics.ts"
-import type { ApiParts, OfferTool, RunCommand } from "./parts.ts"
+import type { ApiParts, OfferTool, Redeem, RunCommand } from "./parts.ts"
 import { makePlaces } from "./places.ts"
 import { locationRoutes } from "./routes/location-routes.ts"
 import { peopleRoutes } from "./routes/people-routes.ts"
@@ -26,11 +26,13 @@ export interface ApiOptions {
   readonly runCommand?: RunCommand
   /** Without it, clients offer no tools. */
   readonly offerTool?: OfferTool
+  /** Without it, no code is worth anything. */
+  readonly redeem?: Redeem
 }
 
 /** For the length of the scope. */
 export const makeApi = (
-  { defaultLocation = process.cwd(), fleet, offerTool, runCommand, version }: ApiOptions
+  { defaultLocation = process.cwd(), fleet, offerTool, redeem, runCommand, version }: ApiOptions
 ): Effect.Effect<{ readonly api: HttpApi; readonly metrics: Metrics }, never, Scope.Scope> =>
   Effect.gen(function*() {
     const metrics = makeMetrics()
@@ -42,6 +44,7 @@ export const makeApi = (
       runCommand: runCommand ?? null,
       offerTool: offerTool ?? null,
       toolCalls: makeToolCalls(),
+      redeem: redeem ?? null,
       places: makePlaces(fleet, defaultLocation),
       hubs: yield* makeSessionHubs(fleet),
       fleetEvents: yield* makeFleetEvents(fleet)

@@ -5,6 +5,7 @@ import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
+import type { TokenScope } from "../serve/caller.ts"
 import type { FleetShape } from "../serve/fleet.ts"
 import type { FleetEvents } from "./fleet-events.ts"
 import type { Metrics } from "./metrics.ts"
@@ -70,6 +71,9 @@ export type OfferTool = (
   Scope.Scope
 >
 
+/** What a one-time code is worth; `null` for one that is none, or is none any more. */
+export type Redeem = (code: string) => { readonly token: string; readonly scope: TokenScope } | null
+
 export interface ApiParts {
   readonly fleet: FleetShape
   readonly hubs: SessionHubs
@@ -82,4 +86,5 @@ export interface ApiParts {
   readonly runCommand: RunCommand | null
   readonly offerTool: OfferTool | null
   readonly toolCalls: ToolCalls
+  readonly redeem: Redeem | null
 }

@@ -8,11 +8,13 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { join } from "node:path"
 import { type OfferTool, type RunCommand, serveHttp } from "../http/index.ts"
 import { isEveryAddress } from "./address.ts"
+import { makeBrowserCodes } from "./browser-codes.ts"
+import type { Tokens, TokenScope } from "./caller.ts"
 import { announceServer, claimServer, type ServerClaimed, type ServerFolders } from "./discovery.ts"
 import { Fleet, type FleetShape } from "./fleet.ts"
 import { type AddressUnavailable, urlHost } from "./listen.ts"
@@ -39,11 +41,15 @@ export interface ServerOptions {
   readonly runCommand?: RunCommand
   /** Without it, clients offer no tools. */
   readonly offerTool?: OfferTool
+  /** Offers a one-time code of this scope to a browser. */
+  readonly browser?: TokenScope | null
 }
 
 export interface RunningServer {
   readonly url: string
   readonly token: Redacted.Redacted
+  /** An address that signs a browser in, once. */
+  readonly browserUrl: Redacted.Redacted | null
   readonly fleet: FleetShape
   /** How many sessions of an earlier server go on. */
   readonly resumed: number
@@ -70,11 +76,16 @@ const open = (options: ServerOptions, token: Redacted.Redacted) =>
     const unfinished = yield* roll.unfinished(fleet.records)
     yield* roll.retain(unfinished.map(({ id }) => id))
     const onUpgrade = yield* rpcUpgrades(fleet)
-    const tokens = makeTokens(folders.state, token)
-    const { port } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade })
+    const given = makeTokens(folders.state, token)
+    const codes = makeBrowserCodes()
+    const tokens: Tokens = { find: (shown) => given.find(shown) ?? codes.find(shown) }
+    const { port } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade, redeem: codes.redeem })
     const url = `http://${urlHost(isEveryAddress(options.host) ? "127.0.0.1" : options.host)}:${port}`
     yield* announceServer(folders, { url, version })
     yield* Effect.forkScoped(takeUpAfterDeaths(fleet, roll), { startImmediately: true })
     yield* Effect.forkScoped(takeUp(fleet, unfinished))
-    return { url, token, fleet, resumed: unfinished.length } satisfies RunningServer
+    const browserUrl = options.browser === undefined || options.browser === null
+      ? null
+      : Redacted.make(`${url}/docs#code=${Redacted.value(codes.offer(options.browser))}`)
+    return { url, token, browserUrl, fleet, resumed: unfinished.length } satisfies RunningServer
   })
