@@ -9,6 +9,7 @@ import { nextAnswer } from "../../examples/sdk-script/effects.ts"
 import { openWithStock } from "../../examples/sdk-script/embedded.ts"
 import { follow } from "../../examples/sdk-script/follow.ts"
 import { rawTurn } from "../../examples/sdk-script/raw.ts"
+import { askAbout } from "../../examples/sdk-script/tool.ts"
 import { startTestServer, tokens } from "../server/http/fixture.ts"
 
 describe("examples/sdk-script", () => {
@@ -52,6 +53,23 @@ describe("examples/sdk-script", () => {
         }
         await following
         expect(text).toBe("Hello.")
+      })
+    })))
+
+  it.live("lets the model call a tool of the program", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { url } = yield* startTestServer([[call("stock", { stone: "ruby" })], "Three."])
+      yield* Effect.promise(async () => {
+        const client = createClient({ url, token: tokens.admin })
+        const { id } = await client.session.create()
+        const asked: Array<unknown> = []
+        const answer = await askAbout(client, id, "How many rubies?", {
+          count: (stone) => {
+            asked.push(stone)
+            return Promise.resolve(3)
+          }
+        })
+        expect([answer, asked]).toEqual(["Three.", [{ stone: "ruby" }]])
       })
     })))
 
