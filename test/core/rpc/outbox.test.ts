@@ -66,6 +66,45 @@ describe("appends that wait", () => {
     }))
 })
 
+describe("100,000 updates of 2 kB to one who never reads", () => {
+  const limits: OutboxLimits = { items: 1_024, characters: 1_048_576 }
+  const updates = 100_000
+  const text = (index: number) => `${index}`.padEnd(2_048, "x")
+  const other = (index: number) => delta(index, [["set", ["text"], text(index)]])
+
+  it.effect.each([["that are joined", append], ["that are not", other]] as const)(
+    "%s are bounded by bytes, and end in one fresh start",
+    ([, update]) =>
+      Effect.gen(function*() {
+        const idle = new Outbox(limits, () => [waiting({ type: "absent", reason: "unavailable" })])
+        const reader = new Outbox(limits, () => [waiting({ type: "absent", reason: "unavailable" })])
+        let most = 0
+        let read = 0
+        for (let index = 1; index <= updates; index++) {
+          const item = update(index, text(index))
+          idle.push(item)
+          reader.push(item)
+          most = Math.max(most, idle.size)
+          if (index % 100 !== 0) continue
+          for (const { text } of yield* reader.batch) read += JSON.parse(text).count ?? 1
+        }
+        expect(most).toBeLessThanOrEqual(limits.characters / 2_048)
+        expect((yield* idle.batch).map(({ text }) => JSON.parse(text).type)).toEqual(["absent"])
+        // Whoever reads has had all of them, one by one.
+        expect(read).toBe(updates)
+      })
+  )
+
+  it.effect("of which nothing can be begun anew keep the newest that fit", () =>
+    Effect.gen(function*() {
+      const events = new Outbox(limits, null)
+      for (let index = 1; index <= updates; index++) events.push(other(index))
+      const batch = yield* events.batch
+      expect(batch.reduce((sum, { text }) => sum + text.length, 0)).toBeLessThanOrEqual(limits.characters)
+      expect(JSON.parse(batch.at(-1)?.text ?? "").sequence).toBe(updates)
+    }))
+})
+
 describe("what waits for one subscriber", () => {
   const restarted = [{ type: "absent", reason: "unavailable" }]
 
