@@ -92,18 +92,22 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
           yield* connected(connection)
           yield* connection.select(id)
           const answered = yield* Deferred.make<string>()
-          yield* screenOver(connection, host.location, (ctx) =>
-            ctx.observe(Conversation, (conversation, key) =>
-              Effect.gen(function*() {
-                if (key !== conversationKey(id, "c1")) {
-                  return
-                }
-                const outcome = yield* Effect.withSpan(
-                  Effect.flatMap(conversation.send({ text: "how many?" }), conversation.wait),
-                  "ui.chat.send"
-                )
-                yield* Deferred.succeed(answered, outcome.status === "done" ? outcome.text : outcome.reason)
-              })))
+          yield* screenOver(
+            connection,
+            host.location,
+            (ctx) =>
+              ctx.observe(Conversation, (conversation, key) =>
+                Effect.gen(function*() {
+                  if (key !== conversationKey(id, "c1")) {
+                    return
+                  }
+                  const outcome = yield* Effect.withSpan(
+                    Effect.flatMap(conversation.send({ text: "how many?" }), conversation.wait),
+                    "ui.chat.send"
+                  )
+                  yield* Deferred.succeed(answered, outcome.status === "done" ? outcome.text : outcome.reason)
+                }))
+          )
           expect(yield* Deferred.await(answered)).toBe("One.")
           const path = spans.path(spans.named("coordinator.count"))
           expect(path).toEqual([

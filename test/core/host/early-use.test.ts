@@ -24,7 +24,8 @@ const clock = Plugin.define({
     })
 })
 
-const early = 'Plugin eager used service "test.clock" during setup. Services can be used from activation on: see ctx.onActivate.'
+const early =
+  'Plugin eager used service "test.clock" during setup. Services can be used from activation on: see ctx.onActivate.'
 
 const uses: ReadonlyArray<readonly [string, (facade: Facade<typeof Clock>) => Effect.Effect<unknown, unknown>]> = [
   ["calling a method", (facade) => facade.strike()],
@@ -41,17 +42,20 @@ describe("a facade that a facet uses during its setup", () => {
       expect(failed.message).toContain(early)
     }).pipe(Effect.scoped))
 
-  it.live.each(uses)("from upstream says so, and the plugin alone is taken out: %s", ([, use]) =>
-    Effect.gen(function*() {
-      const coordinator = yield* testCoordinator([clock])
-      const eager = Plugin.define({
-        id: "eager",
-        session: (ctx) => Effect.asVoid(Effect.flatMap(ctx.upstream.use(Clock), use))
-      })
-      const host = yield* testSessionHost([eager], { coordinator })
-      const status = (yield* host.plugins).find(({ id }) => id === "eager")
-      expect([status?.state, status?.error]).toEqual(["failed", expect.stringContaining(early)])
-    }).pipe(Effect.scoped))
+  it.live.each(uses)(
+    "from upstream says so, and the plugin alone is taken out: %s",
+    ([, use]) =>
+      Effect.gen(function*() {
+        const coordinator = yield* testCoordinator([clock])
+        const eager = Plugin.define({
+          id: "eager",
+          session: (ctx) => Effect.asVoid(Effect.flatMap(ctx.upstream.use(Clock), use))
+        })
+        const host = yield* testSessionHost([eager], { coordinator })
+        const status = (yield* host.plugins).find(({ id }) => id === "eager")
+        expect([status?.state, status?.error]).toEqual(["failed", expect.stringContaining(early)])
+      }).pipe(Effect.scoped)
+  )
 
   it.live("may be kept, and works from activation on, also in work that the setup has begun", () =>
     Effect.gen(function*() {
