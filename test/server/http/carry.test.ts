@@ -48,6 +48,19 @@ describe("a session", () => {
     })))
 })
 
+describe("a prompt", () => {
+  it.live("of more bytes than a session's host takes at once is too large, which is no matter of time", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { call } = yield* startTestServer(["One."])
+      yield* Effect.promise(async () => {
+        const { json: { id } } = await call("POST", "/session", { body: {} })
+        const answer = await call("POST", `/session/${id}/prompt`, { body: { text: "x".repeat(17 * 1024 * 1024) } })
+        expect(answer).toMatchObject({ status: 413, json: { error: { code: "too_large" } } })
+        expect((await call("POST", `/session/${id}/prompt`, { body: { text: "x" } })).status).toBe(202)
+      })
+    })))
+})
+
 describe("waiting for no time", () => {
   it.live("says whether the session is idle", () =>
     Effect.scoped(Effect.gen(function*() {

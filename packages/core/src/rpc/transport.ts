@@ -171,7 +171,8 @@ const refusedToSend = (cause: ServiceError) =>
 const overlong = (limit: number): ServiceError =>
   new ServiceError({
     code: "overloaded",
-    message: `This takes more than ${limit} bytes, which is the limit of a message; send it in parts.`
+    message: `This takes more than ${limit} bytes, which is the limit of a message; send it in parts.`,
+    data: { maxBytes: limit }
   })
 
 /** What a failed send means to a caller. */

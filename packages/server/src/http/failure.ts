@@ -98,6 +98,10 @@ const serviceCodes: { readonly [Code in ServiceError["code"]]: ApiErrorCode } = 
   internal: "internal"
 }
 
+/** A message of more bytes than a connection takes: no use in trying again. */
+const isTooLarge = ({ code, data }: ServiceError): boolean =>
+  code === "overloaded" && typeof data === "object" && data !== null && "maxBytes" in data
+
 /** A message as a sentence of its own. */
 const sentence = (message: string): string => {
   const text = message.slice(0, 1).toUpperCase() + message.slice(1)
@@ -126,7 +130,7 @@ export const toFailure = (error: Refusal): ApiFailure => {
     case "HarnessError":
       return failure(harnessCodes[error.code], sentence(error.message))
     case "ServiceError":
-      return failure(serviceCodes[error.code], sentence(error.message), error.data)
+      return failure(isTooLarge(error) ? "too_large" : serviceCodes[error.code], sentence(error.message), error.data)
     case "HostFailed":
     case "SettingsError":
     case "StorageError":
