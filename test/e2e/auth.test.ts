@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest"
 import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
 import { authorizationServer } from "../plugins/accounts/authorization-server.ts"
 import { makeHome } from "./command.ts"
+import { runInTerminal } from "./terminal.ts"
 
 const secret = "sk-stored-0123456789"
 
@@ -82,6 +83,16 @@ describe("a stored key", { timeout: 60_000 }, () => {
     )
     expect(await set("k", "bezel")).toMatch(/^2 /)
     expect((await home.run(["auth", "set"])).code).toBe(2)
+  })
+
+  it("is typed into a terminal without being shown", async () => {
+    const home = makeHome()
+    const terminal = runInTerminal(home, "bezel auth set anthropic; stty -a | grep -o ' echo '")
+    await terminal.shows(/Key for Anthropic \(not shown\):/)
+    terminal.type(`${secret}x\u007f\r`)
+    await terminal.shows(/The key for anthropic is stored[\s\S]*echo/)
+    expect((await terminal.ended).raw).not.toContain("sk-stored")
+    expect(readFileSync(join(home.folder, ".local/share/bezel/credentials.json"), "utf8")).toContain(`"${secret}"`)
   })
 
   it("from a command that fails is told with the command's end, and no request is made", async () => {

@@ -84,6 +84,11 @@ describe("bezel in a terminal", () => {
     await terminal.shows(/Trust them\? \[y\/N\]/)
     terminal.type("y\r")
     await terminal.shows(/bezel\/offline/)
+    // What a terminal says of itself when the screen asks: nobody who read the answer may still be there to echo it.
+    terminal.type("\u001b[?1;2c")
+    terminal.type("hello\r")
+    await terminal.shows(/I am bezel\/offline/)
+    expect(terminal.text()).not.toContain("1;2c")
     terminal.type("\u0004")
     await terminal.ended
     expect((await home.run(["plugin", "list"])).stdout).toMatch(/example\.ticket +1\.0\.0 +loaded/)

@@ -19,15 +19,18 @@ const fromTerminal = (prompt: string): Effect.Effect<string, Exit> =>
     // What is typed is shown nowhere.
     const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
     const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 })
+    const ended = () => resume(Effect.succeed(""))
     lines.once("line", (line) => {
+      lines.off("close", ended)
+      lines.close()
       process.stderr.write("\n")
       resume(line.length > maxLength ? Effect.fail(tooLong()) : Effect.succeed(line))
     })
     lines.once("SIGINT", () => process.kill(process.pid, "SIGINT"))
     // The input has ended: what was not entered does not count.
-    lines.once("close", () => resume(Effect.succeed("")))
+    lines.once("close", ended)
     return Effect.sync(() => {
-      lines.removeAllListeners("close")
+      lines.off("close", ended)
       lines.close()
       process.stderr.write("\n")
     })

@@ -43,6 +43,7 @@ const question = (text: string): Effect.Effect<string> =>
       process.kill(process.pid, signal)
     }
     const gone = leave("SIGHUP")
+    const interrupted = leave("SIGINT")
     // Ahead of what reads lines, which does not tell an end of input from Ctrl-D.
     stdin.once("end", gone).once("error", gone)
     const terminal = createInterface({ input: stdin, output: process.stdout })
@@ -52,10 +53,11 @@ const question = (text: string): Effect.Effect<string> =>
       stdin.off("end", gone).off("error", gone)
       // Giving back a terminal that was closed fails too, and that is no news.
       stdin.on("error", () => {})
-      terminal.removeAllListeners("close")
+      // Only ours: what reads lines cleans up after itself at the same event, and would otherwise go on echoing keys.
+      terminal.off("close", interrupted)
       terminal.close()
     }
-    terminal.once("SIGINT", leave("SIGINT")).once("close", leave("SIGINT"))
+    terminal.once("SIGINT", interrupted).once("close", interrupted)
     terminal.question(text, (answer) => {
       stop()
       resume(Effect.succeed(answer))
