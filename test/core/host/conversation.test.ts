@@ -172,7 +172,10 @@ describe("Conversation service", () => {
       ]])
       const first = yield* conversation.send({ text: "a" })
       yield* Deferred.await(started)
-      const second = yield* conversation.send({ text: "b", whenBusy: "followUp" })
+      const file = { type: "file" as const, mediaType: "image/png", fileName: "a.png", data: "AAAA" }
+      const second = yield* conversation.send({ text: "b", whenBusy: "followUp", files: [file] })
+      expect(yield* conversation.inputContent({ inputID: second.inputID })).toEqual({ text: "b", files: [file] })
+      expect(yield* conversation.inputContent({ inputID: first.inputID })).toEqual({ text: "", files: [] })
       const error = yield* Effect.flip(conversation.send({ text: "c", whenBusy: "reject" }))
       expect(error).toMatchObject({ _tag: "HarnessError", code: "busy" })
       expect(yield* conversation.inputAbort({ inputID: second.inputID })).toBe("aborted")

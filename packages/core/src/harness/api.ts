@@ -79,6 +79,8 @@ export interface InputHandle {
   /** How it has ended, or `null` while it has not. */
   readonly result: Effect.Effect<InputOutcome | null, HarnessError>
   readonly abort: Effect.Effect<"aborted" | "already_placed" | "ended", HarnessError>
+  /** What it consists of, files included, as long as it waits; nothing of one that was placed or has ended. */
+  readonly content: Effect.Effect<ReadonlyArray<TextPart | FilePart>, HarnessError>
 }
 
 export interface Watch {

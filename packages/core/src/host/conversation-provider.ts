@@ -92,6 +92,14 @@ export const provideConversation = (
         nextModel: () =>
           Effect.flatMap(conversation.snapshot, ({ view: { config } }) => services.runtime.nextModel(config)),
         wait: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.wait),
+        inputContent: ({ inputID }) =>
+          Effect.map(
+            Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.content),
+            (content) => ({
+              text: content.flatMap((part) => part.type === "text" ? [part.text] : []).join(""),
+              files: content.flatMap((part) => part.type === "file" ? [part] : [])
+            })
+          ),
         inputAbort: ({ inputID }) => Effect.flatMap(inputOf(conversation, inputID), (handle) => handle.abort),
         // Ending a turn that nobody has resumed is work of the session too.
         abort: ({ reason }) =>

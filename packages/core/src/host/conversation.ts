@@ -55,6 +55,12 @@ export class Conversation extends RemoteService.make("bezel.conversation")({
     },
     /** Waits for an input's end; interrupting it changes nothing. */
     wait: { payload: Schema.Struct({ inputID: Schema.String }), success: Outcome, error: HarnessError },
+    /** What an input that waits consists of; the view has its text only, and no files. Empty once it waits no longer. */
+    inputContent: {
+      payload: Schema.Struct({ inputID: Schema.String }),
+      success: Schema.Struct({ text: Schema.String, files: Schema.Array(FilePartSchema) }),
+      error: HarnessError
+    },
     inputAbort: {
       payload: Schema.Struct({ inputID: Schema.String }),
       success: Schema.Literals(["aborted", "already_placed", "ended"]),

@@ -17,7 +17,8 @@ export const enduring = (id: string, resolve: (id: string) => Through): Conversa
     id: inputID,
     wait: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.wait)),
     result: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.result)),
-    abort: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.abort))
+    abort: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.abort)),
+    content: through((conversation) => Effect.flatMap(found(conversation, inputID), (input) => input.content))
   })
   return {
     id,

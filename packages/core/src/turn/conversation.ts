@@ -21,7 +21,7 @@ import type { JsonValue } from "../json/index.ts"
 import type { InputRecord, StorageError, TaskRecord } from "../storage/index.ts"
 import type { TaskOutcome, TaskRef } from "../tool/index.ts"
 import { createCollapse, isManualCollapse } from "./collapse.ts"
-import { acceptInput, dropInput, endTurn, isBusy, isContent } from "./inbox.ts"
+import { acceptInput, contentOf, dropInput, endTurn, isBusy, isContent } from "./inbox.ts"
 import { entryKinds, isTurnTask, taskKinds } from "./kinds.ts"
 import { rewinding } from "./rewind.ts"
 
@@ -73,6 +73,10 @@ const build = (session: Session, state: ConversationState): Conversation => {
       if (current.status === "placed") return "already_placed"
       dropInput(tx, state, current, "aborted")
       return "aborted"
+    }),
+    content: line.read(() => {
+      const current = line.state.inputs.get(record.id)
+      return current?.status === "queued" ? contentOf(current.content) : []
     })
   })
 
