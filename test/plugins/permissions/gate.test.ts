@@ -82,7 +82,7 @@ const gate = (rules: PermissionRules, outcomes: Array<Outcome>) =>
         args: { command },
         permission: { access: "bash", subjects: [command] }
       }
-      return handlers.beforeTool?.(call, api) ?? Effect.die("no gate")
+      return Effect.scoped(handlers.beforeTool?.(call, api) ?? Effect.die("no gate"))
     }
     return {
       run,

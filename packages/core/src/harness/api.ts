@@ -253,11 +253,17 @@ export interface BeforeToolDecision {
 }
 
 export interface ToolHooks {
-  /** Chain. A failure, a defect and a time-out all block the call. */
+  /**
+   * Chain. A failure, a defect and a time-out all block the call.
+   *
+   * The scope is the call's: what a handler acquires in it is released exactly once, when the call has ended, however it
+   * ends. The exit says how: success with the result, failure with why the result is an error (also of a call that was
+   * blocked), or interruption of a call that was aborted.
+   */
   readonly beforeTool?: (
     call: HookToolCall,
     api: BeforeToolApi
-  ) => Effect.Effect<BeforeToolDecision | void, { readonly message: string }>
+  ) => Effect.Effect<BeforeToolDecision | void, { readonly message: string }, Scope.Scope>
   /** Chain. A failure skips the handler with a warning. */
   readonly afterTool?: (
     call: HookToolCall,

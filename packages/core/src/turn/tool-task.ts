@@ -32,6 +32,7 @@ import { type JsonValue, JsonValue as JsonSchema } from "../json/index.ts"
 import type { ToolResultPart } from "../model/index.ts"
 import type { TaskRecord } from "../storage/index.ts"
 import type { AcceptedCall, Materialization, ToolResult, ToolResultCode } from "../tool/index.ts"
+import { type CallScopes, makeCallScopes } from "./call-scopes.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 import type { Materializations } from "./materializations.ts"
 import { anyAgent, type TurnOptions } from "./options.ts"
@@ -91,20 +92,21 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
     )
   }
 
-  const initial: Phase = (task, runtime) =>
-    Effect.gen(function*() {
+  const initial: Phase = (task, runtime) => {
+    const scopes = makeCallScopes(session, options, runtime.conversation.record.id)
+    return scopes.around(Effect.gen(function*() {
       const input = decodeInput(task.input)
-      if (input.malformed !== null) return refused(runtime, task, "malformed_arguments", malformedText(input))
+      if (input.malformed !== null) return refused("malformed_arguments", malformedText(input))
       const offered = yield* materialization(input, runtime.conversation)
       const checked = offered.accept(input.name, input.args)
-      if ("refused" in checked) return refused(runtime, task, checked.refused.code, checked.refused.message)
+      if ("refused" in checked) return refused(checked.refused.code, checked.refused.message)
       if (input.declaration !== null && !isSame(checked.accepted, input.declaration)) {
-        return refused(runtime, task, "stale_tool", staleText(input.name))
+        return refused("stale_tool", staleText(input.name))
       }
-      const decided = yield* beforeTool(task, runtime, input, offered, checked.accepted)
-      if ("blocked" in decided) return refused(runtime, task, decided.code, decided.blocked)
+      const decided = yield* beforeTool(task, runtime, scopes, input, offered, checked.accepted)
+      if ("blocked" in decided) return refused(decided.code, decided.blocked)
       const stale = offered.fresh(decided.call)
-      if (stale !== null) return refused(runtime, task, stale.code, stale.message)
+      if (stale !== null) return refused(stale.code, stale.message)
       const { call } = decided
       yield* runtime.checkpoint({
         phase: "started",
@@ -120,7 +122,8 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         tx.emit(runtime.conversation, { type: "tool.started", callId: input.callID, name: input.name, args: call.args })
       })
       return yield* run(task, runtime, input, offered, call)
-    })
+    })).pipe(Effect.map((settled) => finished(runtime, task, settled)))
+  }
 
   /** Entered only after a crash: the effect of the call may or may not have happened. */
   const started: Phase = (task, runtime) =>
@@ -133,9 +136,9 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         "refused" in checked || !isSame(checked.accepted, checkpoint.declaration) ||
         checkpoint.replay !== "safe" || checked.accepted.tool.replay !== "safe"
       ) {
-        return refused(runtime, task, "interrupted", interruptedText(input.name))
+        return finished(runtime, task, refused("interrupted", interruptedText(input.name)))
       }
-      return yield* run(task, runtime, input, offered, checked.accepted)
+      return finished(runtime, task, yield* run(task, runtime, input, offered, checked.accepted))
     })
 
   const run = (
@@ -144,7 +147,7 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
     input: ToolInput,
     offered: Materialization,
     call: AcceptedCall
-  ): Effect.Effect<PhaseResult, HarnessError> =>
+  ): Effect.Effect<Settled, HarnessError> =>
     Effect.scoped(Effect.gen(function*() {
       const api = yield* makeToolCall(session, options, runtime, {
         taskID: task.id,
@@ -161,12 +164,13 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
         afterTool: (settled) => afterTool(task, runtime, hooked, settled)
       })
       yield* api.flush
-      return finished(runtime, task, input, result, result.code ?? null)
+      return { result, code: result.code ?? null }
     }))
 
   const beforeTool = (
     task: TaskRecord,
     runtime: TaskRuntime,
+    scopes: CallScopes,
     input: ToolInput,
     offered: Materialization,
     accepted: AcceptedCall
@@ -191,7 +195,7 @@ export const toolKind = (session: Session, options: TurnOptions, materialization
           permission: call.permission
         }
         const limited = withLimit(
-          Effect.suspend(() => handler(hooked, api)),
+          Effect.suspend(() => scopes.provide(hook, handler(hooked, api))),
           hook.options.limit ?? options.hookLimit ?? defaultHookLimit,
           hook.namespace,
           () => waits
@@ -280,18 +284,17 @@ const errorResult = (text: string): ToolResult => ({
   control: {}
 })
 
-const refused = (runtime: TaskRuntime, task: TaskRecord, code: ResultCode, text: string): PhaseResult =>
-  finished(runtime, task, decodeInput(task.input), errorResult(text), code)
+/** How a call has ended, before that is written. */
+interface Settled {
+  readonly result: ToolResult
+  readonly code: ResultCode | null
+}
 
-const finished = (
-  runtime: TaskRuntime,
-  task: TaskRecord,
-  input: ToolInput,
-  result: ToolResult,
-  code: ResultCode | null
-): PhaseResult => ({
+const refused = (code: ResultCode, text: string): Settled => ({ result: errorResult(text), code })
+
+const finished = (runtime: TaskRuntime, task: TaskRecord, { code, result }: Settled): PhaseResult => ({
   done: (tx) => {
-    const entry = writeResult(tx, runtime.conversation, task, input, result, code)
+    const entry = writeResult(tx, runtime.conversation, task, decodeInput(task.input), result, code)
     return { status: "completed", result: { entry, control: controlOf(result) } }
   }
 })
