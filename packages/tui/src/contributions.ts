@@ -169,6 +169,9 @@ export interface SelectOption<A> {
   readonly description?: string
 }
 
+/** Where to scroll; rows above 0 are towards the end. */
+export type ScrollTarget = "pageUp" | "pageDown" | "top" | "end" | { readonly rows: number }
+
 /**
  * Dialogs and other facilities. A dialog waits its turn behind those already open, takes the keys while it is shown and
  * closes when the effect that asked is interrupted. `null` means that the person dismissed it.
@@ -222,6 +225,8 @@ export interface Ui {
    * that is another document, such as another session. What changes by itself is for `redraw`.
    */
   readonly redrawAll: () => void
+  /** Scrolls what the screen shows; `null` where it scrolls away into the terminal's own history. */
+  readonly scroll: ((to: ScrollTarget) => void) | null
   /** Asks the host to end: the terminal is restored and `runTerminal` completes. */
   readonly quit: Effect.Effect<void>
   /** Columns and rows now. */

@@ -11,6 +11,7 @@ import type { Terminal } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
 import type { TuiContext } from "./context.ts"
 import type { TerminalEnd } from "./host/facilities.ts"
+import type { FullScreenOptions } from "./host/full-screen.ts"
 import type { TerminalItem } from "./host/registry.ts"
 
 export interface RunTerminalOptions<Item = PresentationItem> {
@@ -20,6 +21,8 @@ export interface RunTerminalOptions<Item = PresentationItem> {
   readonly plugins: ReadonlyArray<PluginSource<TuiContext>>
   /** Id of the screen to begin with; default `chat`. */
   readonly screen?: string
+  /** The whole terminal, which shows what was before once this ends; default: its main screen and its own history. */
+  readonly fullScreen?: FullScreenOptions | null
   /** Id of the theme; default `terminal`. */
   readonly theme?: string
   /** Keys by command from the settings: `{ "ctrl+t": "thinking.cycle" }`. They win over what facets bind. */
@@ -48,6 +51,7 @@ export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Eff
     const host = yield* makeTerminalHost({
       ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
       ...(options.theme === undefined ? {} : { theme: options.theme }),
+      fullScreen: options.fullScreen ?? null,
       keybindings: options.keybindings ?? {}
     })
     const boot = Kernel.make<TuiContext, Item | TerminalItem>({

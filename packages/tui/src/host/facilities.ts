@@ -3,6 +3,8 @@
  *
  *     terminal input → dialog, if one is open → overlay → key bindings → the screen's editor
  *
+ * On the full screen the mouse's wheel, and in a dialog the keys for pages, go to the viewport first.
+ *
  * Everything that a facet contributed runs guarded: a render function that throws becomes a line that names its plugin, a
  * command that fails becomes a notice. What a contribution runs belongs to the facet's scope and ends with it.
  */
@@ -15,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Scope from "effect/Scope"
-import { type Block, span, text } from "../block.ts"
+import type { Block } from "../block.ts"
 import { toolCard } from "../card.ts"
 import type { TerminalFacilities } from "../context.ts"
 import type { EditorHandle, EditorOptions, ScreenContent, Theme } from "../contributions.ts"
@@ -24,10 +26,14 @@ import { darkTheme, lightTheme, makePainter, type Painter, terminalTheme } from 
 import { AskedByPerson, makeDialogs } from "./dialogs.ts"
 import { type HostEditor, makeEditor } from "./editor.ts"
 import { guarded, makeFrame } from "./frame.ts"
-import { isKeyName, pressed } from "./keys.ts"
+import type { FullScreenOptions } from "./full-screen.ts"
+import { pressed } from "./keys.ts"
+import { makeNotices } from "./notices.ts"
 import { makePanel, type Panel } from "./panel.ts"
 import { makeRegistries, type RegistryName, type TerminalItem, type Visible } from "./registry.ts"
 import { openStage, type StopSignal } from "./stage.ts"
+import { unknownNames } from "./unknown-names.ts"
+import { makeViewport } from "./viewport.ts"
 
 /** Why the terminal host ended. */
 export type TerminalEnd = { readonly type: "quit" } | { readonly type: "signal"; readonly signal: StopSignal }
@@ -35,6 +41,8 @@ export type TerminalEnd = { readonly type: "quit" } | { readonly type: "signal";
 export interface TerminalOptions {
   /** Default: this process's terminal. */
   readonly terminal?: Terminal
+  /** Default: the main screen. */
+  readonly fullScreen?: FullScreenOptions | null
   /** Id of the theme to begin with; default `terminal`. */
   readonly theme?: string
   /** Commands by key, before what facets bind. */
@@ -74,8 +82,6 @@ interface OpenScreen {
   readonly content: ScreenContent
 }
 
-const noticeMillis = 6_000
-const maxNotices = 4
 const builtinThemes: { readonly [id: string]: Theme } = { terminal: terminalTheme, dark: darkTheme, light: lightTheme }
 
 export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<TerminalHost, never, Scope.Scope> =>
@@ -84,12 +90,12 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     const end = yield* Deferred.make<TerminalEnd>()
     const useColor = options.color ?? (process.env["NO_COLOR"] ?? "") === ""
 
+    const viewport = (options.fullScreen ?? null) === null ? null : makeViewport()
     let themeID = options.theme ?? "terminal"
     let painter: Painter = makePainter(terminalTheme, useColor)
     let layout: Layout = makeLayout(painter)
     let screen: OpenScreen | null = null
     let screenScope: Scope.Closeable | null = null
-    let notices: ReadonlyArray<Block> = []
     let overlays: ReadonlyArray<Overlay> = []
     let ending = false
     const editors = new WeakMap<EditorHandle, HostEditor>()
@@ -125,21 +131,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     }
     repaint()
 
-    const notify: TerminalFacilities["ui"]["notify"] = (message, level = "info") =>
-      Effect.suspend(() => {
-        const color = level === "info" ? "muted" : level
-        const notice = text(span(message, { color }), { marker: span(level === "info" ? "· " : "! ", { color }) })
-        notices = [...notices.slice(1 - maxNotices), notice]
-        changed()
-        fork(Effect.andThen(
-          Effect.sleep(noticeMillis),
-          Effect.sync(() => {
-            notices = notices.filter((other) => other !== notice)
-            changed()
-          })
-        ))
-        return Effect.void
-      })
+    const { blocks: notices, notify } = makeNotices(changed, fork)
 
     /** Runs what a facet contributed, in its scope; a failure becomes a notice. */
     const runOwned = (scope: Scope.Scope, what: string, effect: Effect.Effect<void, unknown>): Effect.Effect<void> =>
@@ -193,7 +185,8 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
 
     const onKey = (sequence: string): void => {
       if (pressed(sequence, "ctrl+z")) return stage.suspend()
-      if (dialogs.isOpen()) return dialogs.key(sequence)
+      if (viewport?.mouse(sequence) === true) return changed()
+      if (dialogs.isOpen()) return viewport?.key(sequence) === true ? changed() : dialogs.key(sequence)
       const overlay = overlays.at(-1)
       if (overlay !== undefined) {
         if (overlay.closeKeys.some((key) => pressed(sequence, key))) overlay.close()
@@ -238,14 +231,16 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       screen: () => screen,
       editor: currentEditor,
       dialogs,
-      notices: () => notices,
+      notices,
       panel: () => overlays.at(-1)?.panel ?? null,
       height: () => stage.size().rows,
+      viewport,
       ending: () => ending
     })
 
     const stage = yield* openStage({
       ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
+      fullScreen: options.fullScreen ?? null,
       root: frame,
       input: {
         key: onKey,
@@ -394,6 +389,10 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
           }),
           redraw: changed,
           redrawAll: () => redrawAll(),
+          scroll: viewport === null ? null : (to) => {
+            viewport.scroll(to)
+            changed()
+          },
           quit: Effect.sync(quit),
           size: stage.size
         },
@@ -470,21 +469,13 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       facilities,
       apply: (items) => Effect.sync(() => registries.apply(items)),
       notify,
-      unknownNames: () => {
-        const keys = Object.keys(options.keybindings ?? {}).filter((key) => !isKeyName(key))
-        const unbound = Object.entries(options.keybindings ?? {}).filter(([, command]) =>
-          registries.find("command", command) === undefined
-        )
-        return [
-          ...(themeOf(themeID) === undefined
-            ? [`There is no theme "${themeID}"; there are ${themeNames().join(", ")}.`]
-            : []),
-          ...keys.map((key) =>
-            `There is no key "${key}" for a binding; keys are written like ctrl+t, alt+enter or f2.`
-          ),
-          ...unbound.map(([key, command]) => `${key} is bound to ${command}, which does not exist.`)
-        ]
-      },
+      unknownNames: () =>
+        unknownNames({
+          theme: themeID,
+          themes: themeNames(),
+          keybindings: options.keybindings ?? {},
+          isCommand: (id) => registries.find("command", id) !== undefined
+        }),
       show,
       ended: Deferred.await(end),
       restore,

@@ -6,16 +6,21 @@
  *     editor      or, in its place, the open dialog or panel
  *     below       stays: status
  *
+ * On the full screen the body is a viewport, and the rest is at the bottom; of what is taller than the terminal, such as a
+ * question with a long text, the upper part scrolls with the body.
+ *
  * Whatever a facet's render function does, a frame comes out: one that throws is replaced by a line that names it.
  */
 import type { Component } from "@earendil-works/pi-tui"
-import { type Block, span, text } from "../block.ts"
+import { type Block, row, span, text } from "../block.ts"
 import type { ScreenContent } from "../contributions.ts"
 import type { Layout } from "../layout.ts"
 import { fit } from "../width.ts"
 import type { Dialogs } from "./dialogs.ts"
+import { documentOf } from "./document.ts"
 import type { HostEditor } from "./editor.ts"
 import type { Panel } from "./panel.ts"
+import type { ScrolledTo, Viewport } from "./viewport.ts"
 
 export interface FrameParts {
   readonly layout: () => Layout
@@ -26,6 +31,8 @@ export interface FrameParts {
   readonly panel: () => Panel | null
   /** Rows of the terminal. */
   readonly height: () => number
+  /** On the full screen; `null`: the body scrolls away into the terminal's history. */
+  readonly viewport: Viewport | null
   /** The last frame: what stays on the screen after the host has ended. */
   readonly ending: () => boolean
 }
@@ -52,25 +59,48 @@ export const guarded = (
   }
 }
 
-export const makeFrame = (parts: FrameParts): Component => ({
-  render: (width) => {
-    const layout = parts.layout()
+/** Rows that the body keeps on a full screen, whatever stands below it. */
+const leastBody = 2
+
+/** Where the screen is when it is not at the end. It stands on the last row of the body. */
+const scrolledBlock = ({ hasNews, share }: ScrolledTo): Block =>
+  row(
+    span(hasNews ? "↓ new below" : "↓ more below", { color: "accent" }),
+    span(`${Math.round(share * 100)} % · ctrl+end`, { color: "muted" })
+  )
+
+/** Rows of what a facet has made; a block that cannot be laid out becomes one that names the facet. */
+const rowsOf =
+  (layout: Layout, width: number, plugin: string, what: string) => (block: Block): ReadonlyArray<string> => {
+    try {
+      return layout.rows(block, width)
+    } catch (error) {
+      return layout.rows(faultBlock(plugin, what, error), width)
+    }
+  }
+
+export const makeFrame = (parts: FrameParts): Component => {
+  /** The part that grows: blocks, and what lays one out. */
+  const bodyOf = (layout: Layout, width: number) => {
+    const screen = parts.screen()
+    const plugin = screen?.plugin ?? "bezel"
+    return {
+      blocks: screen === null ? [] : guarded(plugin, "the screen", screen.content.body),
+      rows: rowsOf(layout, width, plugin, "the screen")
+    }
+  }
+
+  /** What stays, below the body. */
+  const bottomOf = (layout: Layout, width: number): ReadonlyArray<string> => {
     const rows: Array<string> = []
     const add = (made: ReadonlyArray<string>): void => {
       for (const line of made) rows.push(line)
     }
     const blocks = (plugin: string, what: string, render: () => ReadonlyArray<Block>): void => {
-      try {
-        for (const block of render()) add(layout.rows(block, width))
-      } catch (error) {
-        add(layout.rows(faultBlock(plugin, what, error), width))
-      }
+      for (const block of guarded(plugin, what, render)) add(rowsOf(layout, width, plugin, what)(block))
     }
     const screen = parts.screen()
     const content = screen?.content
-    if (screen !== null && content !== undefined) blocks(screen.plugin, "the screen", content.body)
-    // The empty row is where pi-tui leaves the cursor, and writes a blank.
-    if (parts.ending()) return [...rows, ""]
     if (screen !== null && content?.above !== undefined) blocks(screen.plugin, "the screen", content.above)
     blocks("bezel", "a notice", parts.notices)
     if (parts.dialogs.isOpen()) {
@@ -80,13 +110,43 @@ export const makeFrame = (parts: FrameParts): Component => ({
     }
     const panel = parts.panel()
     if (panel !== null) {
-      add(panel.rows(layout, width, parts.height()))
+      const height = parts.height()
+      add(panel.rows(layout, width, parts.viewport === null ? height : Math.max(1, height - rows.length)))
       return rows
     }
     const editor = parts.editor()
     if (editor !== null) add(editor.render(width))
     if (screen !== null && content?.below !== undefined) blocks(screen.plugin, "the screen", content.below)
     return rows
-  },
-  invalidate: () => parts.editor()?.invalidate()
-})
+  }
+
+  const onFullScreen = (viewport: Viewport, layout: Layout, width: number): ReadonlyArray<string> => {
+    const height = parts.height()
+    const bottom = bottomOf(layout, width)
+    const split = Math.max(0, bottom.length - Math.max(1, height - leastBody))
+    const room = height - (bottom.length - split)
+    const body = bodyOf(layout, width)
+    const { rows, scrolled } = viewport.show(documentOf(body.blocks, body.rows, bottom.slice(0, split)), room)
+    const shown = [...rows]
+    while (shown.length < room) shown.push("")
+    if (scrolled !== null && rows.length < room) {
+      shown[room - 1] = layout.rows(scrolledBlock(scrolled), width)[0] ?? ""
+    }
+    return [...shown, ...bottom.slice(split)]
+  }
+
+  return {
+    render: (width) => {
+      const layout = parts.layout()
+      if (parts.viewport !== null) return onFullScreen(parts.viewport, layout, width)
+      const rows: Array<string> = []
+      const body = bodyOf(layout, width)
+      for (const block of body.blocks) for (const line of body.rows(block)) rows.push(line)
+      // The empty row is where pi-tui leaves the cursor, and writes a blank.
+      if (parts.ending()) return [...rows, ""]
+      for (const line of bottomOf(layout, width)) rows.push(line)
+      return rows
+    },
+    invalidate: () => parts.editor()?.invalidate()
+  }
+}

@@ -5,11 +5,12 @@
  * SIGHUP and SIGINT before anything else is closed, before an uncaught error is reported, and when the process exits
  * without any of these. Only SIGKILL leaves a terminal as it was; `reset` helps there.
  */
-import { type Component, isKeyRelease, ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
+import { type Component, isKeyRelease, ProcessTerminal, type Terminal, type TUI } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { sanitizeLine } from "../sanitize.ts"
 import { captureConsole, type ConsoleLevel } from "./console.ts"
+import { FullScreen, type FullScreenOptions } from "./full-screen.ts"
 import { type InputTarget, makeInput } from "./input.ts"
 import { BoundedScreen } from "./screen.ts"
 
@@ -19,18 +20,20 @@ export type StopSignal = "SIGTERM" | "SIGHUP" | "SIGINT"
 export interface StageOptions {
   /** Default: this process's terminal. */
   readonly terminal?: Terminal
+  /** Default: the main screen, with the terminal's own history. */
+  readonly fullScreen?: FullScreenOptions | null
   readonly root: Component
   readonly input: InputTarget
   /** Called once, with the terminal already restored. */
   readonly onSignal: (signal: StopSignal) => void
-  /** Called right before the last frame, which stays on the screen. */
+  /** Called right before the last frame, which stays on the main screen. */
   readonly beforeLastFrame: () => void
   /** Takes what is printed to the console while the screen is open. */
   readonly onConsole: (level: ConsoleLevel, line: string) => void
 }
 
 export interface Stage {
-  readonly tui: BoundedScreen
+  readonly tui: TUI & { readonly drawAnew: () => void }
   readonly size: () => { readonly columns: number; readonly rows: number }
   readonly restore: () => void
   /** Waits for key releases that are still on their way, so that the shell does not get them. */
@@ -62,7 +65,8 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
     Effect.sync(() => {
       const terminal = options.terminal ?? new ProcessTerminal()
       // The terminal's own cursor, so that input methods and screen readers find it.
-      const tui = new BoundedScreen(terminal, true)
+      const full = options.fullScreen ?? null
+      const tui = full === null ? new BoundedScreen(terminal, true) : new FullScreen(terminal, full)
       const cleanups: Array<() => void> = []
       let restored = false
       let suspended = false
@@ -72,7 +76,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
         if (restored) return
         restored = true
         for (const cleanup of cleanups.splice(0)) cleanup()
-        if (lastFrame && !suspended) {
+        if (lastFrame && !suspended && full === null) {
           try {
             options.beforeLastFrame()
             tui.renderNow()
