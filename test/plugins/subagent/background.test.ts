@@ -8,7 +8,7 @@ import { children, resultsIn, started, task, viewOf, world } from "./world.ts"
 const texts = (request: { readonly messages: ReadonlyArray<unknown> } | undefined) => JSON.stringify(request?.messages)
 
 describe("a sub-agent in the background", () => {
-  it.live("lets its parent go on, shows while it works, and its answer comes with the next request", () =>
+  it.live("lets its parent go on, shows while it works, and wakes it with its answer", () =>
     Effect.gen(function*() {
       const finish = yield* Deferred.make<void>()
       const { host, id, model } = yield* world({
@@ -28,10 +28,53 @@ describe("a sub-agent in the background", () => {
       ])
       yield* Deferred.succeed(finish, undefined)
       yield* eventually(() => Object.keys(view.value?.tasks ?? {}).length === 0)
-      expect(yield* host.ask(id, "and?")).toBe("now I know")
-      expect(texts(model.requests.at(-1))).toContain(
-        'The sub-agent in the background for \\"do long\\" has answered:\\n\\nit is blue'
-      )
+      yield* host.session.wait(id)
+      expect(yield* host.session.finalText(id)).toBe("now I know")
+      expect(model.requests.at(-1)?.messages.at(-1)).toMatchObject({
+        role: "user",
+        content: [{ text: 'The sub-agent in the background for "do long" has answered:\n\nit is blue' }]
+      })
+      // A notice, not something that a person has said.
+      yield* eventually(() => view.value?.turn === null)
+      expect(view.value?.entries.map(({ kind }) => kind).slice(-2)).toEqual(["bezel.notice", "bezel.assistant"])
+    }).pipe(Effect.scoped))
+
+  it.live("waits with its answer for the end of the step where its parent is busy, and begins no turn of its own", () =>
+    Effect.gen(function*() {
+      const finish = yield* Deferred.make<void>()
+      const { host, id, model } = yield* world({
+        go: [
+          [task("long", { background: true })],
+          [run(Deferred.await(finish)), call("touch", { name: "a" })],
+          "all of it"
+        ],
+        long: ["it is blue"]
+      }, { unattended: "deny" })
+      yield* host.session.prompt({ sessionID: id, prompt: { text: "go" } })
+      const view = yield* viewOf(host, id)
+      yield* eventually(() => model.requests.length === 3 && Object.keys(view.value?.tasks ?? {}).length === 0)
+      yield* Deferred.succeed(finish, undefined)
+      yield* host.session.wait(id)
+      expect(yield* host.session.finalText(id)).toBe("all of it")
+      expect(texts(model.requests.at(-1)).split("it is blue")).toHaveLength(2)
+      expect(model.requests).toHaveLength(4)
+    }).pipe(Effect.scoped))
+
+  it.live("keeps its parent's session open where nobody holds it", () =>
+    Effect.gen(function*() {
+      const finish = yield* Deferred.make<void>()
+      const told = yield* Deferred.make<void>()
+      const { host, id } = yield* world({
+        go: [[task("long", { background: true })], "meanwhile", [started(told), say("now I know")]],
+        long: [[run(Deferred.await(finish)), say("it is blue")]]
+      })
+      yield* host.ask(id, "go")
+      // Longer than a session stays open for nothing.
+      yield* Effect.sleep("800 millis")
+      yield* Deferred.succeed(finish, undefined)
+      yield* Deferred.await(told)
+      yield* eventually(() => Effect.runSync(host.session.active).length === 0)
+      expect((yield* host.session.get(id)).status).toBe("idle")
     }).pipe(Effect.scoped))
 
   it.live("goes on when the turn that began it is interrupted", () =>
@@ -48,7 +91,12 @@ describe("a sub-agent in the background", () => {
       yield* Deferred.succeed(finish, undefined)
       const view = yield* viewOf(host, id)
       yield* eventually(() => view.value !== undefined && Object.keys(view.value.tasks).length === 0)
+      // Who has interrupted has the next word: it is told, and nothing begins by itself.
+      expect(view.value?.entries.at(-1)).toMatchObject({ kind: "bezel.notice" })
+      expect(view.value?.turn).toBeNull()
+      const asked = model.requests.length
       yield* host.ask(id, "and?")
+      expect(model.requests).toHaveLength(asked + 1)
       expect(texts(model.requests.at(-1))).toContain("has answered")
     }).pipe(Effect.scoped))
 
@@ -62,20 +110,18 @@ describe("a sub-agent in the background", () => {
             call("subagent_stop", { session: "ses_other" })
           ],
           "stopped",
-          "end"
+          "told"
         ],
         long: [[run(Effect.never)]]
       })
-      yield* host.session.prompt({ sessionID: id, prompt: { text: "go" } })
-      yield* host.session.wait(id)
-      expect(yield* host.session.finalText(id)).toBe("stopped")
+      expect(yield* host.ask(id, "go")).toBe("stopped")
       expect(resultsIn(model.requests.findLast((one) => texts(one).includes("subagent_stop")))).toMatchObject([
         { isFailure: false, result: "It is being ended." },
         { isFailure: true, result: expect.stringContaining("ses_other is no sub-agent of this session") }
       ])
       const view = yield* viewOf(host, id)
       yield* eventually(() => view.value !== undefined && Object.keys(view.value.tasks).length === 0)
-      yield* host.ask(id, "and?")
+      yield* host.session.wait(id)
       expect(texts(model.requests.at(-1))).toContain("gave no answer")
     }).pipe(Effect.scoped))
 
@@ -106,7 +152,8 @@ describe("a sub-agent in the background", () => {
       yield* second.host.session.resume(id)
       const view = yield* viewOf(second.host, id)
       yield* eventually(() => view.value !== undefined && Object.keys(view.value.tasks).length === 0)
-      expect(yield* second.host.ask(id, "and?")).toBe("now I know")
+      yield* second.host.session.wait(id)
+      expect(yield* second.host.session.finalText(id)).toBe("now I know")
       expect(texts(second.model.requests.at(-1)).split("has answered")).toHaveLength(2)
       expect(yield* children(second.host, id)).toHaveLength(1)
     }).pipe(Effect.scoped))

@@ -109,6 +109,11 @@ export interface NewExtensionEntry {
   readonly data?: JsonValue
   /** What the model sees of it; without it the entry is for people and plugins. */
   readonly model?: ReadonlyArray<UserMessage>
+  /**
+   * Asks the model for an answer to it: begins a turn where none runs. Not after an interrupt, and not for ever: then, and where
+   * a turn runs, the model sees it with its next request.
+   */
+  readonly wake?: boolean
 }
 
 /** A kind of entry of an extension's own. Stateless: unknown kinds still show and still count. */
@@ -414,8 +419,13 @@ export interface JobSpec {
   /** Since the epoch; `null` starts it at once. */
   readonly notBefore: number | null
   /** Runs it again so long after each end, until it is aborted. */
+  /**
+   * Waits while no turn of the main conversation runs and tasks in the background are alive: says whether one of them has begun
+   * a turn, or all have ended.
+   */
+  readonly inBackground: Effect.Effect<"woken" | "ended", HarnessError>
   readonly every: number | null
-  /** Tells the model how each run ended. */
+  /** Tells the model how each run ended, and asks it for an answer to that. */
   readonly notice: boolean
 }
 

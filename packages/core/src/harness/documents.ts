@@ -41,6 +41,8 @@ export interface PendingWrite {
   kind: string
   data: JsonValue
   model: ReadonlyArray<UserMessage> | null
+  /** The model is to be asked for an answer to it. */
+  wake?: true
 }
 
 export interface StickyDocument {
@@ -49,6 +51,10 @@ export interface StickyDocument {
   compaction: JsonValue
   usage: Mutable<ViewUsage>
   writes: Array<PendingWrite>
+  /** The last turn was interrupted, so that nothing but an input begins one. */
+  interrupted?: boolean
+  /** How many turns were begun by entries since the last input. */
+  woken?: number
   slots: { [task: string]: Slot }
   plugins: PluginSlices
 }

@@ -11,8 +11,14 @@ export const isReserved = (kind: string): boolean => kind === "bezel" || kind.st
 /** Why an extension may not write entries of this kind, or `null`. */
 export const entryFault = (
   kind: string,
-  entry: { readonly model?: ReadonlyArray<unknown> | undefined } & object
+  entry: { readonly model?: ReadonlyArray<unknown> | undefined; readonly wake?: boolean } & object
 ): HarnessError | null => {
+  if (entry.wake === true && (entry.model ?? []).length === 0) {
+    return new HarnessError({
+      code: "invalid",
+      message: "An entry that the model cannot see asks for no answer to it."
+    })
+  }
   if (!isReserved(kind)) {
     return kind === ""
       ? new HarnessError({ code: "invalid", message: "An entry kind needs a name." })

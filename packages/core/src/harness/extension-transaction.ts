@@ -32,6 +32,8 @@ export interface Authority {
   ) => { [key: string]: JsonValue }
   readonly assertNamespace: (namespace: Namespace) => void
   readonly assertKind: (kind: TaskKind<unknown>) => void
+  /** Asks the model for an answer to what was written into an idle conversation. */
+  readonly wake: (tx: Transaction, state: ConversationState) => void
 }
 
 export const extensionTransaction = (
@@ -51,7 +53,7 @@ export const extensionTransaction = (
     },
     write: (kind, entry) => {
       wrote = true
-      return writeEntry(tx, state, typeof kind === "string" ? kind : kind.kind, entry)
+      return writeEntry(tx, state, authority, typeof kind === "string" ? kind : kind.kind, entry)
     },
     createTask: (kind, input, taskOptions) => {
       if (!options.mayCreate) {
@@ -93,15 +95,26 @@ export const pluginEvent = (namespace: string, name: string, data: JsonValue): V
 })
 
 /** Writes an extension's entry into the transcript, or beside a running turn until its next boundary. */
-const writeEntry = (tx: Transaction, state: ConversationState, kind: string, entry: NewExtensionEntry): string => {
+const writeEntry = (
+  tx: Transaction,
+  state: ConversationState,
+  authority: Authority,
+  kind: string,
+  entry: NewExtensionEntry
+): string => {
   const fault = entryFault(kind, entry)
   if (fault !== null) throw fault
+  const wake = entry.wake === true
   const data = strict(entry.data ?? null, "The entry's data")
   const model = entry.model === undefined ? null : entry.model.map(userMessage)
   // An entry that lands at once is named by its place; one that waits is named before it has one.
-  if (!tx.inTurn(state)) return tx.appendEntry(state, { kind, data, model }).id
+  if (!tx.inTurn(state)) {
+    const { id } = tx.appendEntry(state, { kind, data, model })
+    if (wake) authority.wake(tx, state)
+    return id
+  }
   const id = tx.id("e")
-  tx.sticky(state).writes.push({ id, kind, data, model })
+  tx.sticky(state).writes.push({ id, kind, data, model, ...(wake ? { wake } : {}) })
   return id
 }
 

@@ -40,6 +40,8 @@ export interface OpenOptions {
   readonly defaults: ConversationConfig
   /** How long a hook at a custom kind's point may take. */
   readonly hookLimit?: Duration.Input
+  /** Begins a turn for an entry that asks for an answer; what a turn is, the harness does not know. */
+  readonly wake: (tx: Transaction, conversation: ConversationState) => void
   readonly onReport?: (report: HarnessReport) => void
 }
 
@@ -296,6 +298,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
 
   const transaction: Session["transaction"] = (tx, target, mayCreate) =>
     extensionTransaction(tx, target, storage, authority, mayCreate)
+    wake: options.wake,
 
   const registerKind = <I>(kind: TaskKind<I>): Effect.Effect<Registration, HarnessError, Scope.Scope> =>
     Effect.suspend(() => {

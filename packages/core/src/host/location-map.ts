@@ -76,7 +76,7 @@ const make = (options: LocationMapOptions) =>
 
     /** Takes over from a holder that leaves, for as long as work runs. */
     const outlive = (location: LocationRef) =>
-      Effect.flatMap(locations.get(location), (context) => Context.get(context, SessionRuntime).settled).pipe(
+      Effect.flatMap(locations.get(location), (context) => Context.get(context, SessionRuntime).atRest).pipe(
         Effect.scoped,
         Effect.ignore,
         Effect.forkIn(scope, { startImmediately: true })

@@ -92,8 +92,10 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
     plugins: ReadonlyArray<string>,
     exchange: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** Completes when no work runs: until then the location is needed. */
+  /** Completes when no turn runs. */
   readonly settled: Effect.Effect<void>
+  /** Completes when no turn runs and nothing goes on in the background of a session: until then the location is needed. */
+  readonly atRest: Effect.Effect<void>
   /** For what was sent to a conversation and not through `prompt`: keeps the session open for it, and tells the catalogue. */
   readonly account: (sessionID: string) => Effect.Effect<void, OpenError>
   /** The model that a conversation with these settings asks next. Whether it can be used is not looked at. */

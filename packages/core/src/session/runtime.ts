@@ -82,6 +82,8 @@ const make = (options: SessionRuntimeOptions) =>
     })
     // One fiber for each piece of work that must keep its session open after whoever asked for it has gone.
     const work = yield* FiberSet.make<void>()
+    // The same for what goes on in the background of sessions whose turns have ended.
+    const background = yield* FiberSet.make<void>()
 
     const apply = (target: DeclarationTarget, declaration: SessionDeclaration, scope: Scope.Scope) =>
       Effect.gen(function*() {
@@ -233,11 +235,11 @@ const make = (options: SessionRuntimeOptions) =>
     const sessions = yield* makeKeyed({ make: openHeld, idleTime: options.idleTime ?? Duration.millis(500) })
 
     /** Keeps a session open until `until` completes, whatever becomes of the caller. */
-    const keep = (sessionID: string, until: (live: Live) => Effect.Effect<unknown, unknown>) =>
+    const keep = (sessionID: string, until: (live: Live) => Effect.Effect<unknown, unknown>, set = work) =>
       Effect.scoped(Effect.flatMap(sessions.get(sessionID), (entry) => entry.use(until))).pipe(
         Effect.ignore,
         Effect.setContext(base),
-        FiberSet.run(work),
+        FiberSet.run(set),
         Effect.asVoid
       )
 
@@ -265,6 +267,27 @@ const make = (options: SessionRuntimeOptions) =>
         if (yield* live.harness.main.busy) yield* account(sessionID, live)
       })
 
+        else yield* keepForBackground(sessionID)
+      })
+
+    /** Sessions that are kept open for what goes on in their background. */
+    const kept = new Set<string>()
+
+    /** What goes on in the background is told when it ends, and may begin a turn: until then the session stays open. */
+    const keepForBackground = (sessionID: string): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        if (kept.has(sessionID)) return Effect.void
+        kept.add(sessionID)
+        const until = (now: Live) =>
+          Effect.flatMap(now.harness.inBackground, (how) => {
+            kept.delete(sessionID)
+            return how === "woken" ? account(sessionID, now) : Effect.void
+          })
+        return keep(
+          sessionID,
+          (now) => Effect.ensuring(until(now), Effect.sync(() => kept.delete(sessionID))),
+          background
+        )
     /** Tells the catalogue of work: what was asked first, that it runs, and at its end what it took. */
     const account = (sessionID: string, live: Live): Effect.Effect<void> =>
       Effect.gen(function*() {
@@ -273,7 +296,12 @@ const make = (options: SessionRuntimeOptions) =>
         if (!started.has(sessionID)) return
         if (!(yield* live.harness.main.busy)) return yield* report(sessionID, live)
         yield* Effect.ignore(store.report(sessionID, { status: "active" }))
-        yield* keep(sessionID, (now) => Effect.andThen(now.harness.main.idle, report(sessionID, now)))
+        yield* keep(sessionID, (now) =>
+          Effect.gen(function*() {
+            yield* now.harness.main.idle
+            yield* report(sessionID, now)
+            yield* keepForBackground(sessionID)
+          }))
       })
 
     const using = <A, E>(sessionID: string, use: (live: Live) => Effect.Effect<A, E>) =>
@@ -413,6 +441,12 @@ const make = (options: SessionRuntimeOptions) =>
       settled: FiberSet.awaitEmpty(work),
       account: (sessionID) => using(sessionID, (live) => account(sessionID, live)),
       nextModel: ({ agent, model }) =>
+      atRest: Effect.gen(function*() {
+        do {
+          yield* FiberSet.awaitEmpty(work)
+          yield* FiberSet.awaitEmpty(background)
+        } while ((yield* FiberSet.size(work)) > 0)
+      }),
         Effect.gen(function*() {
           if (model !== null) return model
           const offered = yield* turns.agent?.(agent) ?? Effect.succeed(anyAgent)

@@ -120,17 +120,38 @@ export const dropInput = (
 /** An idle boundary: begins a turn with what is queued, if anything is. */
 const placeQueued = (tx: Transaction, state: ConversationState): void => {
   const sticky = tx.sticky(state)
-  flushWrites(tx, state)
+  const wakes = flushWrites(tx, state)
   const placed = place(tx, state, () => true)
-  if (placed.length === 0) return
-  sticky.turn = { inputs: placed, generation: null, message: null, tools: [] }
-  tx.emit(state, { type: "turn.started", inputs: placed })
+  if (placed.length > 0) {
+    if (sticky.interrupted === true) sticky.interrupted = false
+    beginTurn(tx, state, placed)
+  } else if (wakes) wake(tx, state)
+}
+
+const beginTurn = (tx: Transaction, state: ConversationState, inputs: Array<string>): void => {
+  tx.sticky(state).turn = { inputs, generation: null, message: null, tools: [] }
+  tx.emit(state, { type: "turn.started", inputs })
   nextGeneration(tx, state, { step: 1, malformed: 0, added: [] })
 }
 
 /** The boundary after tools: what was written meanwhile, then the steers. They join the running turn. */
 export const placeSteers = (tx: Transaction, state: ConversationState): void => {
   flushWrites(tx, state)
+/** How many turns in a row entries may begin. What goes on beyond that without a word from anybody goes round in circles. */
+export const wokenLimit = 20
+
+/**
+ * Begins a turn for what an extension wrote into an idle conversation. After an interrupt the entry waits for the next input
+ * instead, as it does once too many turns have begun so.
+ */
+export const wake = (tx: Transaction, state: ConversationState): void => {
+  const sticky = tx.sticky(state)
+  const woken = sticky.woken ?? 0
+  if (sticky.interrupted === true || woken >= wokenLimit) return
+  sticky.woken = woken + 1
+  beginTurn(tx, state, [])
+}
+
   const placed = place(tx, state, (item) => item.whenBusy === "steer")
   tx.sticky(state).turn?.inputs.push(...placed)
 }
@@ -157,10 +178,12 @@ const place = (
   return placed
 }
 
+  if (placed.length > 0 && (sticky.woken ?? 0) > 0) sticky.woken = 0
 /** Appends what extensions wrote while a turn ran. */
 export const flushWrites = (tx: Transaction, state: ConversationState): void => {
   const sticky = tx.sticky(state)
-  if (sticky.writes.length === 0) return
+  if (sticky.writes.length === 0) return false
+  const wakes = sticky.writes.some((write) => write.wake === true)
   for (const write of sticky.writes) {
     tx.appendEntry(state, {
       id: write.id,
@@ -175,6 +198,7 @@ export const flushWrites = (tx: Transaction, state: ConversationState): void => 
 }
 
 /** A detached copy of what a draft holds. */
+  return wakes
 const structured = (value: unknown): JsonValue => JSON.parse(JSON.stringify(value))
 
 export const nextGeneration = (
@@ -226,8 +250,10 @@ export const endTurn = (tx: Transaction, state: ConversationState, end: TurnEnd)
       ? { entry: end.entry }
       : { reason: end.reason, error: end.error === null ? null : { ...end.error } })
   })
-  if (end.status === "unanswered" && end.reason === "aborted") flushWrites(tx, state)
-  else placeQueued(tx, state)
+  if (end.status === "unanswered" && end.reason === "aborted") {
+    sticky.interrupted = true
+    flushWrites(tx, state)
+  } else placeQueued(tx, state)
 }
 
 const failureEntry = (

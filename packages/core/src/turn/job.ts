@@ -23,7 +23,7 @@ export const JobInput = Schema.Struct({
   notBefore: Schema.NullOr(Schema.Finite),
   /** Runs it again this many milliseconds after it has ended, until it is aborted. */
   every: Schema.NullOr(Schema.Finite),
-  /** Tells the model how each run ended. */
+  /** Tells the model how each run ended, and asks it for an answer to that. */
   notice: Schema.Boolean
 })
 export type JobInput = typeof JobInput.Type
@@ -66,7 +66,7 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
       const text = `The job "${input.command.join(" ")}" ${howEnded(status)}.${
         output === "" ? "" : ` Its last output:\n${output}`
       }`
-      tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text }] }] })
+      tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text }] }], wake: true })
     }
     const { every } = input
     if (every !== null) {

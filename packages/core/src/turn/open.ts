@@ -11,6 +11,7 @@ import type { Storage, StorageError } from "../storage/index.ts"
 import { collapseKind } from "./collapse.ts"
 import { makeConversation } from "./conversation.ts"
 import { generationKind } from "./generation.ts"
+import { isBusy, wake } from "./inbox.ts"
 import { makeMaterializations } from "./materializations.ts"
 import type { TurnOptions } from "./options.ts"
 import { makeToolOverlay } from "./overlay.ts"
@@ -37,6 +38,7 @@ export const openHarness = Effect.fn("openHarness")(function*(
     {
       sessionID: options.sessionID,
       defaults: { ...defaults, ...options.defaults },
+      wake,
       ...(options.hookLimit === undefined ? {} : { hookLimit: options.hookLimit }),
       ...(options.onReport === undefined ? {} : { onReport: options.onReport })
     }
@@ -60,6 +62,10 @@ export const openHarness = Effect.fn("openHarness")(function*(
     }),
     resume: Effect.andThen(Effect.andThen(loadLive(session), session.orphan), session.scheduler.start),
     hold: session.scheduler.hold,
+    inBackground: Effect.map(
+      session.until(() => isBusy(session.main) || !hasBackground(session)),
+      () => isBusy(session.main) ? "woken" : "ended"
+    ),
     suspend: Effect.andThen(session.scheduler.stop, session.line.close),
     quiescent: Effect.sync(() => session.scheduler.isQuiescent()),
     running: Effect.sync(() => session.scheduler.running()),
@@ -79,6 +85,11 @@ const reserved = (name: string): HarnessError =>
   })
 
 /** Loads the conversations of live tasks, so that recovery finds their documents. */
+const hasBackground = (session: Session): boolean => {
+  for (const task of session.line.state.tasks.values()) if (task.background) return true
+  return false
+}
+
 const loadLive = (session: Session): Effect.Effect<void, HarnessError> =>
   Effect.forEach(
     new Set([...session.line.state.tasks.values()].map((task) => task.conversation)),

@@ -1,11 +1,11 @@
 /**
  * Sub-agents in the background: a durable task of the parent's conversation that waits for the child's answer and hands it on
- * as a notice.
+ * as a notice, for which the parent is woken.
  *
  * It outlives the turn that began it, an interrupt of that turn, and the process: a session that is opened again goes on with
- * the child where it was. The answer is told once, however often it is waited for. Aborting the task aborts the child.
+ * the child where it was. The answer is told in the commit that ends the task, so once. Aborting the task aborts the child.
  */
-import { type Namespace, noticeKind, TaskKind } from "@bezel/core/harness"
+import { noticeKind, TaskKind } from "@bezel/core/harness"
 import type { SessionContext } from "@bezel/core/host"
 import { tool, ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
@@ -15,12 +15,6 @@ import { backgroundKindName } from "./contract.ts"
 
 type Context = Pick<SessionContext, "session" | "interactions">
 
-/** Answers that were told, by the child's session; the newest last. */
-export const backgroundState = { session: { told: [] as ReadonlyArray<string> } }
-
-/** How many are remembered: more than can be under way at once. */
-const remembered = 100
-
 const Input = Schema.Struct({
   sessionID: Schema.String,
   inputID: Schema.String,
@@ -28,10 +22,7 @@ const Input = Schema.Struct({
   agent: Schema.String
 })
 
-const toldOf = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value) ? value.filter((id): id is string => typeof id === "string") : []
-
-export const backgroundKind = (ctx: Context, namespace: Namespace) =>
+export const backgroundKind = (ctx: Context) =>
   TaskKind.make(backgroundKindName, {
     input: Input,
     checkpoint: Schema.Struct({ phase: Schema.Literal("waiting") }),
@@ -50,13 +41,8 @@ export const backgroundKind = (ctx: Context, namespace: Namespace) =>
             : `gave no answer: ${outcome.error?.message ?? `its turn ended (${outcome.reason})`}`
           return {
             done: (tx) => {
-              const state = tx.plugins(namespace)
-              const told = toldOf(state["told"])
-              if (!told.includes(sessionID)) {
-                state["told"] = [...told, sessionID].slice(-remembered)
-                const words = `The sub-agent in the background for ${JSON.stringify(description)} ${said}`
-                tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text: words }] }] })
-              }
+              const text = `The sub-agent in the background for ${JSON.stringify(description)} ${said}`
+              tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text }] }], wake: true })
               return { status: "completed", result: null }
             }
           } as const

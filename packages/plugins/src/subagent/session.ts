@@ -18,7 +18,7 @@ import { type Agent, Agents, type AgentsShape, defaultAgent, UnknownAgent } from
 import { openSessions } from "../agents/open-sessions.ts"
 import { useIfThere } from "../optional/index.ts"
 import { follow, type Sums, sumsOf } from "./activity.ts"
-import { type BackgroundKind, backgroundKind, backgroundState, stopTool } from "./background.ts"
+import { type BackgroundKind, backgroundKind, stopTool } from "./background.ts"
 import { noUsage, type SubagentDetails, SubagentOptions } from "./contract.ts"
 
 /** The plugin's options are not what it takes. */
@@ -218,8 +218,8 @@ export const session = Effect.fn("subagent/session")(function*(ctx: Context) {
       new SubagentOptionsError({ message: `The options of the sub-agent plugin are not valid: ${error.message}` })
   )
   const open = yield* openSessions(ctx)
-  const namespace = yield* ctx.namespace("subagent", backgroundState)
-  const background = backgroundKind(ctx, namespace)
+  const namespace = yield* ctx.namespace("subagent", {})
+  const background = backgroundKind(ctx)
   yield* ctx.task(background)
   yield* ctx.hooks(namespace, "generation", {
     systemInstructions: (api) =>
