@@ -178,9 +178,8 @@ const place = (
   return placed
 }
 
-  if (placed.length > 0 && (sticky.woken ?? 0) > 0) sticky.woken = 0
-/** Appends what extensions wrote while a turn ran. */
-export const flushWrites = (tx: Transaction, state: ConversationState): void => {
+/** Appends what extensions wrote while a turn ran; whether any of it asks for an answer. */
+export const flushWrites = (tx: Transaction, state: ConversationState): boolean => {
   const sticky = tx.sticky(state)
   if (sticky.writes.length === 0) return false
   const wakes = sticky.writes.some((write) => write.wake === true)
