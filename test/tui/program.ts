@@ -161,6 +161,7 @@ const headerBlock = text(span("a slot's text"))
 const main = Effect.scoped(Effect.gen(function*() {
   const session = yield* makeStubSession(respond)
   const mode = process.env["TEST_MODE"] ?? ""
+  const screen = process.env["TEST_SCREEN"] ?? "inline"
   const chat = Plugin.define({
     id: "bezel.chat",
     tui: (ctx) =>
@@ -187,6 +188,7 @@ const main = Effect.scoped(Effect.gen(function*() {
       ...(mode === "broken" ? [Plugin.define({ id: "test.broken", tui: broken })] : []),
       ...(mode.startsWith("failing") ? [failing] : [])
     ], mode === "failing-required" ? { "test.failing": { required: true } } : {}),
+    fullScreen: screen === "full" || screen === "mouse" ? { mouse: screen === "mouse" } : null,
     report: () => Effect.void
   })
   return end

@@ -8,6 +8,7 @@ const agent = text("NAME", "the agent to use")
 const session = text("ID", "go on with this session")
 const goOn = flag("go on with the latest session of this folder", { short: "c" })
 const trust = flag("trust this folder's settings for this run")
+const fullScreen = flag("fills the terminal and scrolls by itself, without the terminal's history")
 const json = flag("JSON on stdout")
 const dir = text("PATH", "the folder to work in (default: here)")
 
@@ -22,6 +23,7 @@ const terminal = command({
     agent,
     attach: text("URL", "show a session of this server"),
     inline: flag("run here, also where a server of this user runs"),
+    fullScreen,
     trust
   },
   examples: ["bezel", "bezel ~/work/shop --continue", "bezel --model anthropic/claude-sonnet-5-5"],
@@ -303,6 +305,7 @@ export const commands: ReadonlyArray<Command> = [
       session,
       model,
       agent,
+      fullScreen,
       dir: text("PATH", "the folder to work in, on the server's machine")
     },
     examples: ["bezel attach", "bezel attach http://127.0.0.1:4747 --continue"],

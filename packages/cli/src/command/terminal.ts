@@ -11,7 +11,7 @@ import type { ConnectionShape } from "@bezel/core/rpc"
 import { makeSessionID, SessionStore } from "@bezel/core/session"
 import { AppPaths, Settings } from "@bezel/core/settings"
 import { builtinTerminalPlugins } from "@bezel/plugins"
-import { KeybindingsSetting, ThemeSetting } from "@bezel/plugins/settings"
+import { KeybindingsSetting, MouseSetting, ScreenSetting, ThemeSetting } from "@bezel/plugins/settings"
 import { inlineLocations, Placement } from "@bezel/server"
 import { findServer, readOwnToken } from "@bezel/server/discovery"
 import { runTerminal } from "@bezel/tui"
@@ -44,6 +44,7 @@ interface SessionOptions {
   readonly session: Option<string | null>
   readonly model: Option<string | null>
   readonly agent: Option<string | null>
+  readonly fullScreen: Option<boolean>
 }
 
 interface TerminalOptions extends SessionOptions {
@@ -279,6 +280,9 @@ const show = (
       presentation,
       plugins,
       theme: settings.get(ThemeSetting),
+      fullScreen: options.fullScreen || settings.get(ScreenSetting) === "full"
+        ? { mouse: settings.get(MouseSetting) }
+        : null,
       warnings: [...settings.warnings, ...warnings],
       keybindings: Object.fromEntries(bound.flatMap(([key, name]) => name === null ? [] : [[key, name]]))
     })

@@ -245,6 +245,23 @@ export const ThemeSetting: SettingsKey<string> = SettingsKey.make("theme", {
   description: "Name of the theme."
 })
 
+/** Which of the terminal's two screens is used. */
+export const ScreenSetting: SettingsKey<"inline" | "full"> = SettingsKey.make("screen", {
+  schema: Schema.Literals(["inline", "full"]),
+  default: "inline",
+  untrusted: "drop",
+  description:
+    "Where the terminal shows a session: inline, so that it scrolls away into the terminal's own history, or on the full screen."
+})
+
+/** Whether a terminal is asked for its mouse. */
+export const MouseSetting: SettingsKey<boolean> = SettingsKey.make("mouse", {
+  schema: Schema.Boolean,
+  default: false,
+  untrusted: "drop",
+  description: "On the full screen: the wheel scrolls, and most terminals then select text with shift held only."
+})
+
 /** Commands by chord, `"ctrl+t": "thinking.cycle"`; `null` takes a chord's command away. */
 export const KeybindingsSetting: SettingsKey<{ readonly [chord: string]: string | null }> = SettingsKey.make(
   "keybindings",

@@ -15,7 +15,9 @@ import {
   CompactionSetting,
   KeybindingsSetting,
   LimitsSetting,
+  MouseSetting,
   PluginsSetting,
+  ScreenSetting,
   SessionsSetting,
   TelemetrySetting,
   ThemeSetting,
@@ -43,5 +45,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   TitleSetting,
   TelemetrySetting,
   ThemeSetting,
+  ScreenSetting,
+  MouseSetting,
   KeybindingsSetting
 ]
