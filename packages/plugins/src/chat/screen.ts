@@ -16,6 +16,7 @@ import { chatSlots } from "./contract.ts"
 import { editing } from "./external-editor.ts"
 import { helpBlocks } from "./help.ts"
 import { keeping } from "./keep.ts"
+import { scrolling } from "./scrolling.ts"
 import { activityBlock, activityOf, frameMillis, queueBlocks, statusBlock } from "./status.ts"
 import { makeTranscript } from "./transcript.ts"
 
@@ -100,6 +101,7 @@ export const chatScreen = Effect.fnUntraced(function*(
           : { files: [], notices: [] }
         const images = [...pasted].flatMap(([mark, image]) => content.includes(mark) ? [image] : [])
         for (const notice of notices) yield* ctx.ui.notify(notice, "warning")
+        ctx.ui.scroll?.("end")
         yield* conversation.send({
           text: content,
           whenBusy,
@@ -222,6 +224,7 @@ export const chatScreen = Effect.fnUntraced(function*(
   })
 
   yield* editing(ctx, editor)
+  yield* scrolling(ctx, editor)
   yield* keeping(ctx, () => view(), source.location)
   yield* ctx.commands.register("chat.takeBack", {
     description: "Take the newest prompt that waits back into the editor",
@@ -298,6 +301,7 @@ export const chatScreen = Effect.fnUntraced(function*(
     else busySince ??= now()
     editor.setBorder({ color: isBusy() ? "accent" : "border" })
     if (shown !== undefined && shown.entries.length > 0 && current !== undefined && isOther(shown, current)) {
+      ctx.ui.scroll?.("end")
       ctx.ui.redrawAll()
     }
     if (current !== undefined) shown = current
