@@ -183,7 +183,7 @@ const session = (given: typeof scenario extends fc.Arbitrary<infer A> ? A : neve
       yield* settle
     }
     // A person who wants it to end: in every conversation, until nothing waits.
-    for (const { id } of yield* harness.conversations) {
+    for (const { id } of yield* harness.tree) {
       const each = (yield* harness.conversation(id)) ?? harness.main
       for (let round = 0; round < 60 && (yield* each.snapshot).view.inbox.length > 0; round++) {
         const [waiting] = (yield* each.snapshot).view.inbox
@@ -200,7 +200,7 @@ const session = (given: typeof scenario extends fc.Arbitrary<infer A> ? A : neve
     expect(yield* stored.storage().liveInputs).toEqual([])
     expect(yield* stored.storage().liveTasks).toEqual([])
     expect(yield* harness.quiescent).toBe(true)
-    for (const { id } of yield* harness.conversations) {
+    for (const { id } of yield* harness.tree) {
       const each = (yield* harness.conversation(id)) ?? harness.main
       expect(pairingFaults(yield* each.context)).toEqual([])
       const results = (yield* each.entries({ kind: "bezel.tool_result" })).map((entry) =>

@@ -207,7 +207,7 @@ it.effect("an owned conversation starts empty and without settings of its owner'
     yield* harness.resume
     yield* Effect.flatMap(harness.main.send(user("go")), (input) => input.wait)
     const views = []
-    for (const { id, owner } of yield* harness.conversations) {
+    for (const { id, owner } of yield* harness.tree) {
       if (owner === null) continue
       const conversation = yield* harness.conversation(id)
       if (conversation !== null) views.push((yield* conversation.snapshot).view)

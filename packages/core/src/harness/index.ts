@@ -3,6 +3,7 @@ export {
   type BeforeToolDecision,
   type CollapseHooks,
   type Conversation,
+  type ConversationNode,
   type EntryKind,
   type ExtensionTransaction,
   type GenerationHooks,
@@ -32,6 +33,7 @@ export {
   type TaskExtensions,
   type TaskOptions,
   type ToolHooks,
+  type SessionEvents,
   type Watch
 } from "./api.ts"
 export { activeEntries, answerText, contextOf, deriveContext } from "./context.ts"

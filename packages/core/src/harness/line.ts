@@ -140,6 +140,8 @@ export const makeLine = (
       for (const watcher of conversation.watchers) Queue.failCauseUnsafe(watcher, Cause.fail(error))
       conversation.watchers.clear()
     }
+    for (const listener of state.listeners) Queue.failCauseUnsafe(listener, Cause.fail(error))
+    state.listeners.clear()
   }
 
   return {
@@ -225,6 +227,9 @@ const publish = (state: SessionState, finished: FinishedTransaction, projections
   for (const change of finished.changes) {
     published.add(change.conversation)
     deliver(change.conversation, envelopeOf(state, change, sessionOperations, projections))
+    if (change.events.length > 0) {
+      offer(state.listeners, { conversation: change.conversation.record.id, events: change.events })
+    }
   }
   if (sessionOperations.length === 0) return
   // A session-wide slice shows in every conversation, also in those that this commit did not touch.
@@ -245,9 +250,14 @@ const deliver = (conversation: ConversationState, envelope: Omit<Envelope, "revi
   }
   conversation.view = applyToView(conversation.view, envelope.operations)
   const numbered: Envelope = { revision: conversation.revision, ...envelope }
-  for (const watcher of conversation.watchers) {
-    if (Queue.offerUnsafe(watcher, numbered)) continue
-    conversation.watchers.delete(watcher)
-    Queue.failCauseUnsafe(watcher, Cause.fail(tooSlow))
+  offer(conversation.watchers, numbered)
+}
+
+/** Gives each of them what has happened, and cuts off who has no more room. */
+const offer = <A>(queues: Set<Queue.Queue<A, HarnessError>>, what: A): void => {
+  for (const queue of queues) {
+    if (Queue.offerUnsafe(queue, what)) continue
+    queues.delete(queue)
+    Queue.failCauseUnsafe(queue, Cause.fail(tooSlow))
   }
 }

@@ -33,7 +33,8 @@ export const loadSession = Effect.fn("Harness.load")(function*(
     storedSession: session !== null,
     conversations: new Map(),
     tasks: new Map(tasks.map((task) => [task.id, task])),
-    inputs: new Map(inputs.map((input) => [input.id, input]))
+    inputs: new Map(inputs.map((input) => [input.id, input])),
+    listeners: new Set()
   }
 })
 

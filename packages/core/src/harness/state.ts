@@ -5,7 +5,7 @@
  */
 import type * as Queue from "effect/Queue"
 import type { ConversationRecord, EntryRecord, InputRecord, RecordID, TaskRecord } from "../storage/index.ts"
-import type { HarnessError } from "./api.ts"
+import type { HarnessError, SessionEvents } from "./api.ts"
 import type { RewindableDocument, SessionDocument, StickyDocument } from "./documents.ts"
 import type { ConversationView, Envelope } from "./view.ts"
 
@@ -38,4 +38,6 @@ export interface SessionState {
   readonly tasks: Map<RecordID, TaskRecord>
   /** Queued and placed inputs. */
   readonly inputs: Map<RecordID, InputRecord>
+  /** Those who follow what happens in all conversations. */
+  readonly listeners: Set<Queue.Queue<SessionEvents, HarnessError>>
 }

@@ -52,7 +52,7 @@ export const provideConversations = (
   session: OpenSession
 ): Effect.Effect<void, HarnessError, Scope.Scope> =>
   Effect.gen(function*() {
-    for (const { id, owner } of yield* session.conversations) {
+    for (const { id, owner } of yield* session.tree) {
       const conversation = owner === null ? yield* session.conversation(id) : null
       if (conversation !== null) yield* provideConversation(services, session, conversation)
     }

@@ -217,7 +217,7 @@ const ancestorAgents = Effect.fnUntraced(
     const session = open.get(sessionID)
     if (session === undefined) return [(yield* ctx.session.get(sessionID)).agent]
     const names = new Set<string | null>([(yield* session.main.snapshot).view.config.agent])
-    for (const { id } of yield* session.conversations) {
+    for (const { id } of yield* session.tree) {
       const conversation = yield* session.conversation(id)
       if (conversation !== null && (yield* conversation.busy)) {
         names.add((yield* conversation.snapshot).view.config.agent)

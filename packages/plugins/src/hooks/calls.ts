@@ -169,7 +169,7 @@ export const makeCalls = ({ namespace, onEnd, onTurnEnd }: CallsOptions): Calls 
   const recover = (session: OpenSession) =>
     Effect.gen(function*() {
       const { sessionID } = session.identity
-      for (const { id } of yield* session.conversations) {
+      for (const { id } of yield* session.tree) {
         const kept = Schema.decodeUnknownOption(Kept)(yield* namespace.get(`${sessionID}/${id}`))
         const open = Option.isSome(kept) ? Object.entries(kept.value.open) : []
         if (open.length === 0) continue
