@@ -16,12 +16,10 @@ import { type JsonValue, toJson } from "../json/index.ts"
 import type { ConversationRecord, EntryRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
 import {
   type ExtensionTransaction,
-  type Harness,
   HarnessError,
   type HarnessReport,
   type Registration,
   type TaskKind,
-  type SessionEvents,
   type Watch
 } from "./api.ts"
 import { type Authority, extensionTransaction } from "./extension-transaction.ts"
@@ -40,10 +38,10 @@ export interface OpenOptions {
   readonly sessionID: string
   /** What a conversation is configured with until it says otherwise. */
   readonly defaults: ConversationConfig
-  /** How long a hook at a custom kind's point may take. */
-  readonly hookLimit?: Duration.Input
   /** Begins a turn for an entry that asks for an answer; what a turn is, the harness does not know. */
   readonly wake: (tx: Transaction, conversation: ConversationState) => void
+  /** How long a hook at a custom kind's point may take. */
+  readonly hookLimit?: Duration.Input
   readonly onReport?: (report: HarnessReport) => void
 }
 
@@ -68,7 +66,6 @@ export interface Session {
   /** The view, as of one revision. */
   readonly materialized: (state: ConversationState) => Effect.Effect<Materialized, HarnessError>
   readonly watch: (state: ConversationState) => Effect.Effect<Watch, HarnessError, Scope.Scope>
-  readonly events: Harness["events"]
   /** Completes once an input has ended, with its final record. */
   readonly inputEnd: (id: string) => Effect.Effect<InputRecord, HarnessError>
   /** Completes once `condition` holds; it is tried after every commit. */
@@ -243,16 +240,6 @@ export const openSession = Effect.fn("Harness.open")(function*(
       }))
     })
 
-  const events: Harness["events"] = Effect.gen(function*() {
-    const queue = yield* Queue.dropping<SessionEvents, HarnessError>(watcherCapacity)
-    yield* Effect.addFinalizer(() => {
-      state.listeners.delete(queue)
-      return Queue.shutdown(queue)
-    })
-    yield* line.read(() => state.listeners.add(queue))
-    return Stream.fromQueue(queue)
-  })
-
   const inputEnd = (id: string): Effect.Effect<InputRecord, HarnessError> =>
     Effect.flatten(line.read((): Effect.Effect<InputRecord, HarnessError> => {
       if (!state.inputs.has(id)) {
@@ -298,6 +285,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
 
   const authority: Authority = {
     ...extensions.authority,
+    wake: options.wake,
     assertKind: (kind) => {
       if (registered.get(kind.name) !== kind) {
         throw new HarnessError({
@@ -311,7 +299,6 @@ export const openSession = Effect.fn("Harness.open")(function*(
 
   const transaction: Session["transaction"] = (tx, target, mayCreate) =>
     extensionTransaction(tx, target, storage, authority, mayCreate)
-    wake: options.wake,
 
   const registerKind = <I>(kind: TaskKind<I>): Effect.Effect<Registration, HarnessError, Scope.Scope> =>
     Effect.suspend(() => {
@@ -398,7 +385,6 @@ export const openSession = Effect.fn("Harness.open")(function*(
     transcript,
     materialized,
     watch,
-    events,
     inputEnd,
     until,
     faulted: Deferred.await(stopped),

@@ -214,8 +214,7 @@ const make = (options: SessionRuntimeOptions) =>
               inLive(({ harness }) => harness.conversation(id)),
               (found) => found === null ? null : enduring(id, conversation)
             ),
-          tree: inLive(({ harness }) => harness.tree),
-          events: inLive(({ harness }) => harness.events)
+          conversations: inLive(({ harness }) => harness.conversations)
         }
         const entry: Held = { ...reopenable, session }
         held.set(sessionID, entry)
@@ -266,8 +265,6 @@ const make = (options: SessionRuntimeOptions) =>
         started.add(sessionID)
         yield* live.harness.resume
         if (yield* live.harness.main.busy) yield* account(sessionID, live)
-      })
-
         else yield* keepForBackground(sessionID)
       })
 
@@ -289,6 +286,8 @@ const make = (options: SessionRuntimeOptions) =>
           (now) => Effect.ensuring(until(now), Effect.sync(() => kept.delete(sessionID))),
           background
         )
+      })
+
     /** Tells the catalogue of work: what was asked first, that it runs, and at its end what it took. */
     const account = (sessionID: string, live: Live): Effect.Effect<void> =>
       Effect.gen(function*() {
@@ -440,14 +439,14 @@ const make = (options: SessionRuntimeOptions) =>
       exchanging: exchanges.run,
       targets: () => [...open.values()],
       settled: FiberSet.awaitEmpty(work),
-      account: (sessionID) => using(sessionID, (live) => account(sessionID, live)),
-      nextModel: ({ agent, model }) =>
       atRest: Effect.gen(function*() {
         do {
           yield* FiberSet.awaitEmpty(work)
           yield* FiberSet.awaitEmpty(background)
         } while ((yield* FiberSet.size(work)) > 0)
       }),
+      account: (sessionID) => using(sessionID, (live) => account(sessionID, live)),
+      nextModel: ({ agent, model }) =>
         Effect.gen(function*() {
           if (model !== null) return model
           const offered = yield* turns.agent?.(agent) ?? Effect.succeed(anyAgent)

@@ -134,9 +134,6 @@ const beginTurn = (tx: Transaction, state: ConversationState, inputs: Array<stri
   nextGeneration(tx, state, { step: 1, malformed: 0, added: [] })
 }
 
-/** The boundary after tools: what was written meanwhile, then the steers. They join the running turn. */
-export const placeSteers = (tx: Transaction, state: ConversationState): void => {
-  flushWrites(tx, state)
 /** How many turns in a row entries may begin. What goes on beyond that without a word from anybody goes round in circles. */
 export const wokenLimit = 20
 
@@ -152,6 +149,9 @@ export const wake = (tx: Transaction, state: ConversationState): void => {
   beginTurn(tx, state, [])
 }
 
+/** The boundary after tools: what was written meanwhile, then the steers. They join the running turn. */
+export const placeSteers = (tx: Transaction, state: ConversationState): void => {
+  flushWrites(tx, state)
   const placed = place(tx, state, (item) => item.whenBusy === "steer")
   tx.sticky(state).turn?.inputs.push(...placed)
 }
@@ -175,6 +175,7 @@ const place = (
     tx.emit(state, { type: "input.placed", id })
     placed.push(id)
   }
+  if (placed.length > 0 && (sticky.woken ?? 0) > 0) sticky.woken = 0
   return placed
 }
 
@@ -194,10 +195,10 @@ export const flushWrites = (tx: Transaction, state: ConversationState): boolean 
     })
   }
   sticky.writes.splice(0)
+  return wakes
 }
 
 /** A detached copy of what a draft holds. */
-  return wakes
 const structured = (value: unknown): JsonValue => JSON.parse(JSON.stringify(value))
 
 export const nextGeneration = (

@@ -55,18 +55,17 @@ export const openHarness = Effect.fn("openHarness")(function*(
         (error: HarnessError) => error.code === "not_found",
         () => Effect.succeed(null)
       ),
-    tree: Effect.mapBoth(storage.conversations, {
+    conversations: Effect.mapBoth(storage.conversations, {
       onFailure: (error) =>
         new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` }),
-      onSuccess: (records) => records.map(({ id, owner, parent }) => ({ id, parent, owner }))
+      onSuccess: (records) => records.map(({ id, owner }) => ({ id, owner }))
     }),
-    events: session.events,
     resume: Effect.andThen(Effect.andThen(loadLive(session), session.orphan), session.scheduler.start),
-    hold: session.scheduler.hold,
     inBackground: Effect.map(
       session.until(() => isBusy(session.main) || !hasBackground(session)),
       () => isBusy(session.main) ? "woken" : "ended"
     ),
+    hold: session.scheduler.hold,
     suspend: Effect.andThen(session.scheduler.stop, session.line.close),
     quiescent: Effect.sync(() => session.scheduler.isQuiescent()),
     running: Effect.sync(() => session.scheduler.running()),
@@ -85,12 +84,12 @@ const reserved = (name: string): HarnessError =>
     message: `The task kind "${name}" is the core's; names under "bezel." are not yours to register.`
   })
 
-/** Loads the conversations of live tasks, so that recovery finds their documents. */
 const hasBackground = (session: Session): boolean => {
   for (const task of session.line.state.tasks.values()) if (task.background) return true
   return false
 }
 
+/** Loads the conversations of live tasks, so that recovery finds their documents. */
 const loadLive = (session: Session): Effect.Effect<void, HarnessError> =>
   Effect.forEach(
     new Set([...session.line.state.tasks.values()].map((task) => task.conversation)),
