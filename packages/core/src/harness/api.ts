@@ -22,7 +22,7 @@ import type {
 import type { EntryRecord, EntryScan, StorageError } from "../storage/index.ts"
 import type { TaskOutcome, TaskRef, Tool, ToolPermission, ToolResult } from "../tool/index.ts"
 import type { HandlersAt, HookedKind, HookPoints } from "./hook-point.ts"
-import type { ConversationConfig, ConversationView, Envelope } from "./view.ts"
+import type { ConversationConfig, ConversationView, Envelope, ViewEvent } from "./view.ts"
 
 /** A misuse of the harness, or a harness that has stopped. The code is stable; the message says what to do. */
 export class HarnessError extends Schema.TaggedError<HarnessError>()("HarnessError", {
@@ -135,6 +135,21 @@ export interface TaskOptions {
 export interface TaskKind<I = never> {
   readonly name: string
   readonly input: Schema.Codec<I, unknown>
+}
+
+/** Where a conversation stands among those of its session. */
+export interface ConversationNode {
+  readonly id: string
+  /** A fork has what its parent said up to and including the entry `at` (`null`: nothing). */
+  readonly parent: { readonly conversation: string; readonly at: string | null } | null
+  /** The task that a sub-agent's conversation belongs to. */
+  readonly owner: string | null
+}
+
+/** The events of one commit in one conversation, at least one. */
+export interface SessionEvents {
+  readonly conversation: string
+  readonly events: ReadonlyArray<ViewEvent>
 }
 
 export interface Conversation {
@@ -387,11 +402,13 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
   readonly job: TaskKind<JobSpec> | null
   readonly main: Conversation
   readonly conversation: (id: string) => Effect.Effect<Conversation | null, HarnessError>
-  /** Every conversation of the session by id, oldest first: the main one, forks, and those that tasks own. */
-  readonly conversations: Effect.Effect<
-    ReadonlyArray<{ readonly id: string; readonly owner: string | null }>,
-    HarnessError
-  >
+  /** Every conversation of the session, oldest first: the main one, forks, and those that tasks own. */
+  readonly tree: Effect.Effect<ReadonlyArray<ConversationNode>, HarnessError>
+  /**
+   * What happens in all conversations of the session, from here on until the scope ends: those that come later included.
+   * Whoever falls too far behind is cut off, as a watcher of a conversation is.
+   */
+  readonly events: Effect.Effect<Stream.Stream<SessionEvents, HarnessError>, HarnessError, Scope.Scope>
   /** Starts the scheduler: recovery of what a crash left, then work. Idempotent. */
   readonly resume: Effect.Effect<void, HarnessError>
   /** Completes when storage has failed: the session has stopped here, and opening it again goes on from the last commit. */

@@ -16,10 +16,12 @@ import { type JsonValue, toJson } from "../json/index.ts"
 import type { ConversationRecord, EntryRecord, InputRecord, Storage, StorageError } from "../storage/index.ts"
 import {
   type ExtensionTransaction,
+  type Harness,
   HarnessError,
   type HarnessReport,
   type Registration,
   type TaskKind,
+  type SessionEvents,
   type Watch
 } from "./api.ts"
 import { type Authority, extensionTransaction } from "./extension-transaction.ts"
@@ -66,6 +68,7 @@ export interface Session {
   /** The view, as of one revision. */
   readonly materialized: (state: ConversationState) => Effect.Effect<Materialized, HarnessError>
   readonly watch: (state: ConversationState) => Effect.Effect<Watch, HarnessError, Scope.Scope>
+  readonly events: Harness["events"]
   /** Completes once an input has ended, with its final record. */
   readonly inputEnd: (id: string) => Effect.Effect<InputRecord, HarnessError>
   /** Completes once `condition` holds; it is tried after every commit. */
@@ -240,6 +243,16 @@ export const openSession = Effect.fn("Harness.open")(function*(
       }))
     })
 
+  const events: Harness["events"] = Effect.gen(function*() {
+    const queue = yield* Queue.dropping<SessionEvents, HarnessError>(watcherCapacity)
+    yield* Effect.addFinalizer(() => {
+      state.listeners.delete(queue)
+      return Queue.shutdown(queue)
+    })
+    yield* line.read(() => state.listeners.add(queue))
+    return Stream.fromQueue(queue)
+  })
+
   const inputEnd = (id: string): Effect.Effect<InputRecord, HarnessError> =>
     Effect.flatten(line.read((): Effect.Effect<InputRecord, HarnessError> => {
       if (!state.inputs.has(id)) {
@@ -385,6 +398,7 @@ export const openSession = Effect.fn("Harness.open")(function*(
     transcript,
     materialized,
     watch,
+    events,
     inputEnd,
     until,
     faulted: Deferred.await(stopped),

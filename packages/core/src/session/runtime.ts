@@ -214,7 +214,8 @@ const make = (options: SessionRuntimeOptions) =>
               inLive(({ harness }) => harness.conversation(id)),
               (found) => found === null ? null : enduring(id, conversation)
             ),
-          conversations: inLive(({ harness }) => harness.conversations)
+          tree: inLive(({ harness }) => harness.tree),
+          events: inLive(({ harness }) => harness.events)
         }
         const entry: Held = { ...reopenable, session }
         held.set(sessionID, entry)

@@ -55,11 +55,12 @@ export const openHarness = Effect.fn("openHarness")(function*(
         (error: HarnessError) => error.code === "not_found",
         () => Effect.succeed(null)
       ),
-    conversations: Effect.mapBoth(storage.conversations, {
+    tree: Effect.mapBoth(storage.conversations, {
       onFailure: (error) =>
         new HarnessError({ code: "faulted", message: `This session could not be read: ${error.message}` }),
-      onSuccess: (records) => records.map(({ id, owner }) => ({ id, owner }))
+      onSuccess: (records) => records.map(({ id, owner, parent }) => ({ id, parent, owner }))
     }),
+    events: session.events,
     resume: Effect.andThen(Effect.andThen(loadLive(session), session.orphan), session.scheduler.start),
     inBackground: Effect.map(
       session.until(() => isBusy(session.main) || !hasBackground(session)),
