@@ -30,10 +30,10 @@ export {
   type Registration,
   type Section,
   type SendInput,
+  type SessionEvents,
   type TaskExtensions,
   type TaskOptions,
   type ToolHooks,
-  type SessionEvents,
   type Watch
 } from "./api.ts"
 export { activeEntries, answerText, contextOf, deriveContext } from "./context.ts"

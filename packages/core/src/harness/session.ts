@@ -20,8 +20,8 @@ import {
   HarnessError,
   type HarnessReport,
   type Registration,
-  type TaskKind,
   type SessionEvents,
+  type TaskKind,
   type Watch
 } from "./api.ts"
 import { type Authority, extensionTransaction } from "./extension-transaction.ts"
