@@ -109,7 +109,7 @@ describe("a prompt that waits", { timeout: 40_000 }, () => {
     terminal.write("scene queue\r")
     await terminal.until("↳ later: then commit")
     terminal.write("and more\x1b[1;3A")
-    await terminal.until((now) => now.screen().includes("then commit") && now.screen().includes("and more"))
+    await terminal.until((now) => now.screen().includes("/later then commit") && now.screen().includes("and more"))
     expect(terminal.screen().join("\n")).not.toContain("↳ later:")
     expect(terminal.screen().join("\n")).toContain("↳ next: look at b too")
   })

@@ -124,10 +124,19 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
           yield* script.finish
           yield* script.entry("bezel.failure", null, { reason: "aborted", error: null, inputs: [] })
         }),
+      inputContent: ({ inputID }) =>
+        Effect.succeed({
+          text: SubscriptionRef.getUnsafe(ref).inbox.find(({ id }) => id === inputID)?.text ?? "",
+          files: []
+        }),
       inputAbort: ({ inputID }) =>
-        Effect.as(
-          update((current) => ({ ...current, inbox: current.inbox.filter(({ id }) => id !== inputID) })),
-          "aborted"
+        Effect.suspend(() =>
+          SubscriptionRef.getUnsafe(ref).inbox.some(({ id }) => id === inputID)
+            ? Effect.as(
+              update((current) => ({ ...current, inbox: current.inbox.filter(({ id }) => id !== inputID) })),
+              "aborted"
+            )
+            : Effect.succeed("already_placed")
         ),
       configSet: (patch) => update((current) => ({ ...current, config: { ...current.config, ...patch } }))
     }

@@ -89,7 +89,7 @@ describe("the queue", () => {
     expect(renderBlocks(queueBlocks(inbox), 40)).toEqual([
       "↳ next: input 0 second line",
       ...[1, 2, 3, 4].map((index) => `↳ later: input ${index} second line`),
-      "  2 more"
+      "  2 more; /queue changes them"
     ])
   })
 })

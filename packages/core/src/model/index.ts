@@ -1,3 +1,4 @@
+export * from "./image.ts"
 export * from "./malformed.ts"
 export * from "./message.ts"
 export * from "./model.ts"

@@ -59,9 +59,12 @@ export const isContent = (content: unknown): boolean => {
   return decoded._tag === "Some" && decoded.value.length > 0
 }
 
-/** The text of an input, for lists. */
-export const textOf = (content: ReadonlyArray<TextPart | FilePart>): string =>
-  content.map((part) => part.type === "text" ? part.text : `[${part.fileName ?? part.mediaType}]`).join("")
+/** The text of an input, for lists; a file that the text names needs no name of its own. */
+export const textOf = (content: ReadonlyArray<TextPart | FilePart>): string => {
+  const text = content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+  const files = content.flatMap((part) => part.type === "file" ? [part.fileName ?? part.mediaType] : [])
+  return text + files.filter((name) => !text.includes(name)).map((name) => `[${name}]`).join("")
+}
 
 export const isBusy = (state: ConversationState): boolean => state.sticky.turn !== null
 

@@ -10,12 +10,17 @@ import type { Replica } from "@bezel/core/service"
 import { type Block, span, text, type TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { MentionedFiles } from "../mentions/contract.ts"
+import { makeAttachments } from "./attachments.ts"
 import { chatSlots } from "./contract.ts"
 import { editing } from "./external-editor.ts"
 import { helpBlocks } from "./help.ts"
 import { keeping } from "./keep.ts"
+import type { PastedImage } from "./pasted-image.ts"
+import { queueing } from "./queue.ts"
 import { scrolling } from "./scrolling.ts"
 import { activityBlock, activityOf, frameMillis, queueBlocks, statusBlock } from "./status.ts"
 import { makeTranscript } from "./transcript.ts"
@@ -30,6 +35,10 @@ export interface ChatConversation {
     readonly files?: ReadonlyArray<FilePart>
   }) => Effect.Effect<unknown, { readonly message: string }>
   readonly abort: (input: { readonly reason: string }) => Effect.Effect<unknown, { readonly message: string }>
+  readonly inputContent: (input: { readonly inputID: string }) => Effect.Effect<
+    { readonly text: string; readonly files: ReadonlyArray<FilePart> },
+    { readonly message: string }
+  >
   readonly inputAbort: (input: { readonly inputID: string }) => Effect.Effect<string, { readonly message: string }>
   readonly configSet: (patch: Partial<ConversationConfig>) => Effect.Effect<unknown, { readonly message: string }>
 }
@@ -46,8 +55,8 @@ export interface ChatSource {
   readonly home: string | null
   /** Files that a prompt mentions, and what is not attached although it is there. */
   readonly attach?: (text: string) => Effect.Effect<MentionedFiles>
-  /** The image that a pasted text is the path of. */
-  readonly pastedImage?: (pasted: string) => FilePart | null
+  /** The image that a pasted text is, or is the path of. */
+  readonly pastedImage?: (pasted: string) => PastedImage | null
   /** What a word that begins with `@` may become. */
   readonly complete?: (word: string) => Effect.Effect<ReadonlyArray<string>, unknown>
 }
@@ -77,8 +86,11 @@ export const chatScreen = Effect.fnUntraced(function*(
   let lastInterrupt = Number.NEGATIVE_INFINITY
   let lastEscape = Number.NEGATIVE_INFINITY
 
-  /** Images that were pasted, by what stands for them in the text. */
-  const pasted = new Map<string, FilePart>()
+  const fork = yield* FiberSet.makeRuntime<never>()
+  const attachments = makeAttachments(
+    source.pastedImage ?? (() => null),
+    (why) => fork(ctx.ui.notify(why, "warning"))
+  )
 
   const view = () => source.conversation()?.view.value
   const isBusy = () => view()?.turn != null
@@ -99,7 +111,7 @@ export const chatScreen = Effect.fnUntraced(function*(
         const { files, notices } = content.includes("@") && source.attach !== undefined
           ? yield* source.attach(content)
           : { files: [], notices: [] }
-        const images = [...pasted].flatMap(([mark, image]) => content.includes(mark) ? [image] : [])
+        const images = attachments.of(content)
         for (const notice of notices) yield* ctx.ui.notify(notice, "warning")
         ctx.ui.scroll?.("end")
         yield* conversation.send({
@@ -108,26 +120,17 @@ export const chatScreen = Effect.fnUntraced(function*(
           requestID: globalThis.crypto.randomUUID(),
           ...(images.length + files.length === 0 ? {} : { files: [...images, ...files] })
         })
-        pasted.clear()
       })
     ).pipe(Effect.withSpan("ui.chat.send"))
 
   const { complete } = source
-  /** Stands in the text for an image; taking it out takes the image away. */
-  const markOf = (pastedText: string): string => {
-    const image = source.pastedImage?.(pastedText) ?? null
-    if (image === null) return pastedText
-    const mark = `[${image.fileName ?? "image"}${pasted.size === 0 ? "" : ` ${pasted.size + 1}`}]`
-    pasted.set(mark, image)
-    return `${mark} `
-  }
   const runLine = (line: string) =>
     Effect.flatMap(ctx.commands.run("shell.run", line), (found) =>
       found
         ? Effect.void
         : Effect.fail({ message: "no plugin here runs shell lines; ask for the command in words." }))
   const editor = yield* ctx.ui.editor({
-    onPaste: markOf,
+    onPaste: attachments.paste,
     ...(complete === undefined
       ? {}
       : { mentions: (word) => Effect.map(complete(word), (paths) => paths.map((value) => ({ value }))) }),
@@ -154,6 +157,7 @@ export const chatScreen = Effect.fnUntraced(function*(
           text(""),
           activityBlock(activityOf(current), busySince ?? now(), now(), ctx.ui.size().columns),
           ...queueBlocks(current.inbox),
+          ...attachments.blocks(editor.text()),
           ...ctx.slots.render(chatSlots.aboveEditor)
         ]
       },
@@ -226,22 +230,8 @@ export const chatScreen = Effect.fnUntraced(function*(
   yield* editing(ctx, editor)
   yield* scrolling(ctx, editor)
   yield* keeping(ctx, () => view(), source.location)
-  yield* ctx.commands.register("chat.takeBack", {
-    description: "Take the newest prompt that waits back into the editor",
-    run: () =>
-      withConversation((conversation) => {
-        const newest = conversation.view.value?.inbox.at(-1)
-        if (newest === undefined) return ctx.ui.notify("No prompt waits.")
-        return Effect.flatMap(conversation.inputAbort({ inputID: newest.id }), (became) =>
-          Effect.suspend(() => {
-            if (became !== "aborted") return ctx.ui.notify("The model has it already.", "warning")
-            const typed = editor.text()
-            editor.setText(typed.trim() === "" ? newest.text : `${newest.text}\n${typed}`)
-            return Effect.void
-          }))
-      })
-  })
-  yield* ctx.keybindings.bind("alt+up", { command: "chat.takeBack" })
+  const inboxChanged = yield* Latch.make()
+  yield* queueing(ctx, { conversation: source.conversation, editor, attachments, changed: inboxChanged.await })
   yield* ctx.commands.register("chat.draft", {
     description: "Put a text into the editor, unless something is in it",
     run: (draft) =>
@@ -297,6 +287,10 @@ export const chatScreen = Effect.fnUntraced(function*(
   return () => {
     const current = view()
     if (current !== undefined) remember(current)
+    if (current?.inbox !== shown?.inbox) {
+      inboxChanged.openUnsafe()
+      inboxChanged.closeUnsafe()
+    }
     if (!isActive()) busySince = null
     else busySince ??= now()
     editor.setBorder({ color: isBusy() ? "accent" : "border" })

@@ -104,7 +104,11 @@ export const queueBlocks = (inbox: ReadonlyArray<ViewInput>): ReadonlyArray<Bloc
       marker: span(marks[input.whenBusy], { color: "muted" })
     })
   )
-  if (inbox.length > shown.length) blocks.push(text(span(`  ${inbox.length - shown.length} more`, { color: "muted" })))
+  if (inbox.length === 0) return blocks
+  const more = inbox.length - shown.length
+  blocks.push(
+    text(span(`  ${more > 0 ? `${more} more; ` : ""}/queue changes them`, { color: "muted" }), { wrap: "clip" })
+  )
   return blocks
 }
 
