@@ -4,16 +4,17 @@ import { TestClock } from "effect/testing"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { here, inDirectory, makeChildren, there, titles, use, withDatabase } from "./store-fixture.ts"
+import { here, inDirectory, makeChildren, openOnce, there, titles, use, withDatabase } from "./store-fixture.ts"
 
-/** Three sessions, one of them renamed and the oldest worked in last. */
+/** Three sessions that have been opened, one of them renamed and the oldest worked in last. */
 const threeSessions = (at: string) =>
-  use(at, (store) =>
+  use(at, (store, files) =>
     Effect.gen(function*() {
       const usage = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 }
       for (const title of ["one", "two", "three"]) {
         yield* TestClock.adjust("1 seconds")
         yield* store.create({ location: here, id: `ses_${title}`, title })
+        yield* openOnce(store, files, `ses_${title}`)
       }
       yield* TestClock.adjust("1 seconds")
       yield* store.rename("ses_two", "second")
@@ -35,6 +36,21 @@ describe("a catalogue that is lost", () => {
         }))
       expect(fs.statSync(path.join(at, "sessions/ses_one/record.json")).mode & 0o777).toBe(0o600)
     }))
+
+  inDirectory(
+    "costs the sessions that nobody has opened yet, which hold nothing, and none else",
+    (at) =>
+      Effect.gen(function*() {
+        yield* threeSessions(at)
+        yield* use(at, (store) => Effect.asVoid(store.create({ location: here, id: "ses_new", title: "new" })))
+        expect(fs.existsSync(path.join(at, "sessions/ses_new"))).toBe(false)
+        fs.rmSync(path.join(at, "catalogue.db"))
+        yield* use(at, (store) =>
+          Effect.gen(function*() {
+            expect(titles(yield* store.list())).toEqual(thoseThree)
+          }))
+      })
+  )
 
   inDirectory(
     "while it is in use, with or without the files beside it, is made anew too",

@@ -43,6 +43,10 @@ export const inDirectory = <E>(title: string, body: (at: string) => Effect.Effec
   it.effect(title, () => Effect.scoped(Effect.flatMap(directory, body)))
 }
 
+/** Opens a session for writing and closes it again, as whoever runs it does. */
+export const openOnce = (store: SessionStoreShape, files: SessionStorage["Service"], sessionID: string) =>
+  Effect.scoped(Effect.andThen(files.write(sessionID), store.opened(sessionID)))
+
 export const here = { directory: "/work/here", workspaceID: null }
 export const there = { directory: "/work/there", workspaceID: null }
 

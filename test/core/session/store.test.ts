@@ -11,6 +11,7 @@ import {
   here,
   inDirectory,
   makeChildren,
+  openOnce,
   say,
   storedRecord,
   there,
@@ -365,7 +366,7 @@ describe("removing a session", () => {
           const child = yield* store.create({ location: here, title: "child", parentID: parent.id })
           const grandchild = yield* store.create({ location: here, title: "grandchild", parentID: child.id })
           const other = yield* store.create({ location: here, title: "other" })
-          for (const { id } of [parent, grandchild]) {
+          for (const { id } of [parent, grandchild, other]) {
             yield* Effect.scoped(Effect.flatMap(files.write(id), (storage) => storage.commit(batch({}))))
           }
           yield* store.remove(parent.id)
@@ -417,7 +418,11 @@ describe("one catalogue", () => {
 
   inDirectory("with a damaged record takes it from the session's folder", (at) =>
     Effect.gen(function*() {
-      yield* use(at, (store) => Effect.asVoid(store.create({ location: here, id: "ses_bad", title: "kept" })))
+      yield* use(at, (store, files) =>
+        Effect.gen(function*() {
+          yield* store.create({ location: here, id: "ses_bad", title: "kept" })
+          yield* openOnce(store, files, "ses_bad")
+        }))
       damageRecord(at)
       yield* use(at, (store) =>
         Effect.gen(function*() {
@@ -432,10 +437,11 @@ describe("one catalogue", () => {
     "with a record that is damaged everywhere names it, and the others are still found by id",
     (at) =>
       Effect.gen(function*() {
-        yield* use(at, (store) =>
+        yield* use(at, (store, files) =>
           Effect.gen(function*() {
             yield* store.create({ location: here, id: "ses_good" })
             yield* store.create({ location: here, id: "ses_bad" })
+            yield* openOnce(store, files, "ses_bad")
           }))
         damageRecord(at)
         fs.writeFileSync(path.join(at, "sessions/ses_bad/record.json"), "{")

@@ -9,7 +9,7 @@ import type { LocationRef } from "../location/index.ts"
 import type { SessionRuntimeShape } from "./runtime-shape.ts"
 import type { CreateSession, SessionStoreShape } from "./store.ts"
 
-export interface SessionApi extends Omit<SessionStoreShape, "create" | "report">, SessionRuntimeShape {
+export interface SessionApi extends Omit<SessionStoreShape, "create" | "opened" | "report">, SessionRuntimeShape {
   readonly create: (
     input?: Omit<CreateSession, "location">
   ) => ReturnType<SessionStoreShape["create"]>

@@ -4,8 +4,8 @@
  *
  * A session's place in the order is a counter that moves when work happens in it, so the order does not depend on clocks.
  *
- * Nothing is in it that is nowhere else: each session's folder holds its record too (`record-file.ts`), and a catalogue that
- * is missing or damaged is made anew from those, the damaged one set aside. The order is then that of the last change.
+ * The folder of each session that was ever opened holds its record too (`record-file.ts`), and a catalogue that is missing or
+ * damaged is made anew from those, the damaged one set aside. The order is then that of the last change.
  */
 import * as Schema from "effect/Schema"
 import * as fs from "node:fs"
@@ -73,7 +73,8 @@ const search = (title: string): string => title.toLowerCase()
 const nextPosition = (database: Database): number =>
   Number(database.get("SELECT coalesce(max(position), 0) + 1 AS next FROM sessions")?.next)
 
-const insertRow = (database: Database, record: SessionRecord): void => {
+/** False when the id is taken. */
+const insertRow = (database: Database, record: SessionRecord): boolean =>
   database.run(
     "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
     record.id,
@@ -84,8 +85,7 @@ const insertRow = (database: Database, record: SessionRecord): void => {
     record.archived ? 1 : 0,
     search(record.title),
     JSON.stringify(record)
-  )
-}
+  ) > 0
 
 const readable = (record: SessionRecord | StorageError): SessionRecord => {
   if (record instanceof StorageError) throw record
@@ -263,14 +263,29 @@ export class Catalogue {
     return row === undefined ? null : readable(this.#decode(row).record)
   }
 
-  /** False when the id is taken. */
-  insert(record: SessionRecord): boolean {
+  /** Puts new records in, all in one transaction; false for each whose id is taken. */
+  insert(records: ReadonlyArray<SessionRecord>): ReadonlyArray<boolean> {
     return this.#use((database) =>
+      database.transaction(() =>
+        records.map((record) => {
+          // Also by a session that only its folder knows.
+          const isKept = this.#files !== null && this.#files.read(record.id) !== null
+          return isKept && this.#row(database, record.id) !== undefined ? false : insertRow(database, record)
+        })
+      )
+    )
+  }
+
+  /** Puts a session's record into its folder, if that has been made and does not hold it yet. */
+  keep(id: string): void {
+    const files = this.#files
+    if (files === null || files.has(id)) return
+    this.#use((database) =>
       database.transaction(() => {
-        if (this.#row(database, record.id) !== undefined) return false
-        insertRow(database, record)
-        this.#files?.create(record)
-        return true
+        const row = this.#row(database, id)
+        const record = row === undefined ? null : this.#decode(row).record
+        // Not waiting for the disk: what a loss of power takes is the second copy of what holds nothing yet.
+        if (record !== null && !(record instanceof StorageError)) files.change(null, record, { sync: false })
       })
     )
   }

@@ -1,13 +1,14 @@
 /**
  * A session's record in its own folder, `<data>/sessions/<id>/record.json` (0600): what the catalogue is made anew from.
  *
- * It is written within the catalogue's transaction, so that of two processes the later one's stays. Its status and time of
- * change may be behind: what only moves those is not written. What cannot be read here counts as not there.
+ * A session has a folder once it is opened for writing; until then it holds nothing but its record, and that is in the
+ * catalogue alone: making a folder costs more than all else that a new session needs. It is written within the catalogue's
+ * transaction, so that of two processes the later one's stays. Its status and time of change may be behind: what only moves
+ * those is not written. What cannot be read here counts as not there.
  */
 import * as Schema from "effect/Schema"
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
-import { privateFolder } from "../location/index.ts"
 import { isSessionID, sessionsFolder } from "../storage/index.ts"
 import { SessionRecord } from "./record.ts"
 
@@ -30,7 +31,7 @@ export class RecordFiles {
 
   read(id: string): SessionRecord | null {
     const folder = this.#folder(id)
-    if (folder === null) return null
+    if (folder === null || !fs.existsSync(folder)) return null
     try {
       const record = decode(fs.readFileSync(nodePath.join(folder, "record.json"), "utf8"))
       return record.id === id ? record : null
@@ -39,13 +40,9 @@ export class RecordFiles {
     }
   }
 
-  /** Of a new session: makes its folder. */
-  create(record: SessionRecord): void {
-    const folder = this.#folder(record.id)
-    if (folder === null) return
-    privateFolder(folder)
-    // Not waiting for the disk: what a loss of power takes is the record of a session that holds nothing yet.
-    this.#write(folder, record, false)
+  has(id: string): boolean {
+    const folder = this.#folder(id)
+    return folder !== null && fs.existsSync(nodePath.join(folder, "record.json"))
   }
 
   /** Never makes a folder: one that is gone belonged to a session that is being removed. */
@@ -53,7 +50,7 @@ export class RecordFiles {
     const folder = this.#folder(record.id)
     if (folder === null || !fs.existsSync(folder)) return
     const isSame = before !== null && kept(before) === kept(record)
-    if (isSame && fs.existsSync(nodePath.join(folder, "record.json"))) return
+    if (isSame && this.has(record.id)) return
     this.#write(folder, record, options.sync)
   }
 

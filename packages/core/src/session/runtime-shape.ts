@@ -26,6 +26,8 @@ export interface PromptOptions {
   readonly whenBusy?: SendInput["whenBusy"]
   /** A prompt with an id that the session has accepted before is that same prompt. */
   readonly requestID?: string
+  /** An agent and a model for the turn that answers it, and no longer. */
+  readonly config?: SendInput["config"]
   /** `false` only accepts it; the work starts with `resume`. */
   readonly resume?: boolean
 }

@@ -115,6 +115,7 @@ const make = (options: SessionRuntimeOptions) =>
         }
         const scope = yield* Effect.scope
         const storage = yield* files.write(sessionID)
+        yield* store.opened(sessionID)
         const opened = openHarness(storage, {
           ...turns,
           // Asked for each time: who says it may be exchanged for another while the session is open.
@@ -332,7 +333,7 @@ const make = (options: SessionRuntimeOptions) =>
           : Effect.succeed(handle))
 
     const prompt: SessionRuntimeShape["prompt"] = (
-      { conversationID, prompt, requestID, resume, sessionID, whenBusy }
+      { config, conversationID, prompt, requestID, resume, sessionID, whenBusy }
     ) =>
       using(sessionID, (live) =>
         Effect.gen(function*() {
@@ -340,7 +341,8 @@ const make = (options: SessionRuntimeOptions) =>
           const handle = yield* conversation.send({
             content: content(prompt),
             ...(whenBusy === undefined ? {} : { whenBusy }),
-            ...(requestID === undefined ? {} : { requestID })
+            ...(requestID === undefined ? {} : { requestID }),
+            ...(config === undefined ? {} : { config })
           })
           if (resume !== false) yield* start(sessionID, live)
           if (conversationID !== undefined) yield* keep(sessionID, () => handle.wait)

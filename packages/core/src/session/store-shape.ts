@@ -75,6 +75,8 @@ export interface SessionStoreShape {
   /** A new record, `starting`. Nothing is written into the session yet. */
   readonly create: (input: CreateSession) => Effect.Effect<SessionRecord, SessionExists | UnknownSession | StorageError>
   readonly get: (sessionID: string) => Effect.Effect<SessionRecord, UnknownSession | StorageError>
+  /** Told by who has opened a session for writing: from now on its record is in its folder too. */
+  readonly opened: (sessionID: string) => Effect.Effect<void, StorageError>
   /** By newest activity. A record that is damaged is left out, with a warning in the log. */
   readonly list: (input?: ListSessions) => Effect.Effect<SessionPage, InvalidCursor | StorageError>
   readonly messages: (

@@ -18,6 +18,7 @@ import type { EntryRecord, HistoryItem, SessionFiles, SessionInUse, StorageReade
 import { Catalogue, type Rebuilt } from "./catalogue.ts"
 import { batchOfExport, collectExport, decodeExport } from "./exported.ts"
 import type { InvalidExport, SessionExport } from "./exported.ts"
+import { makeInsert } from "./inserting.ts"
 import { InvalidCursor, SessionExists, UnknownMessage, UnknownSession } from "./record.ts"
 import type { SessionRecord } from "./record.ts"
 import type { SessionMessage, SessionStoreShape } from "./store-shape.ts"
@@ -134,8 +135,11 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
       )
     )
 
+  const insert = makeInsert(catalogue)
+
   return {
     get,
+    opened: (sessionID) => attemptOn(catalogue.path, () => catalogue.keep(sessionID)),
     create: Effect.fn("SessionStore.create")(function*(input) {
       if (input.parentID !== undefined && input.parentID !== null) yield* get(input.parentID)
       const now = yield* Clock.currentTimeMillis
@@ -155,7 +159,7 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
         version,
         archived: false
       }
-      if (yield* attemptOn(catalogue.path, () => catalogue.insert(record))) return record
+      if (yield* insert(record)) return record
       return yield* new SessionExists({ sessionID: record.id, message: `there is a session ${record.id} already` })
     }),
     list: Effect.fn("SessionStore.list")(function*(input = {}) {
@@ -355,6 +359,7 @@ export const importSession: (
   const fill = Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const storage = yield* files.write(id)
+    yield* store.opened(id)
     if (session.conversations.length > 0) yield* storage.commit(batchOfExport(session, now))
     yield* store.report(id, { status: "idle", usage, cost })
     return yield* store.archive(id, archived)

@@ -45,7 +45,7 @@ export const makeApi = (
       offerTool: offerTool ?? null,
       toolCalls: makeToolCalls(),
       redeem: redeem ?? null,
-      places: makePlaces(fleet, defaultLocation),
+      places: yield* makePlaces(fleet, defaultLocation),
       hubs: yield* makeSessionHubs(fleet),
       fleetEvents: yield* makeFleetEvents(fleet)
     }

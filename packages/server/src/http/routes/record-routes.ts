@@ -1,5 +1,4 @@
 /** Records of sessions: what reads and writes the catalogue, and needs no host. */
-import { resolveLocation } from "@bezel/core/location"
 import { exportSession, importSession, SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
 import * as Context from "effect/Context"
@@ -19,7 +18,7 @@ const checkTitle = (title: string | undefined) =>
       failure("invalid_arguments", `The title is longer than ${titleLength} characters.`, { path: "title" })
     )
 
-export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places }: ApiParts): Pick<
+export const recordRoutes = ({ fleet, fleetEvents, hubs, places }: ApiParts): Pick<
   SessionHandlers,
   "list" | "create" | "active" | "import" | "get" | "update" | "remove" | "export" | "fork"
 > => {
@@ -27,7 +26,6 @@ export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places
   const services = Context.make(SessionStore, SessionStore.of(records)).pipe(
     Context.add(SessionStorage, SessionStorage.of(fleet.files))
   )
-  const located = (directory: string | undefined) => resolveLocation(directory ?? defaultLocation)
   const created = (id: string) => Effect.ensuring(Effect.map(records.get(id), toSession), fleetEvents.poke)
 
   return {
@@ -49,7 +47,7 @@ export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places
       Effect.gen(function*() {
         const { location, ...rest } = payload
         yield* checkTitle(payload.title)
-        const record = yield* records.create({ ...rest, location: yield* located(location) })
+        const record = yield* records.create({ ...rest, location: yield* places.existing(location) })
         yield* fleetEvents.poke
         return toSession(record)
       }),
@@ -65,7 +63,7 @@ export const recordRoutes = ({ defaultLocation, fleet, fleetEvents, hubs, places
       }),
     import: ({ payload }) =>
       Effect.gen(function*() {
-        const location = yield* located(payload.location)
+        const location = yield* places.existing(payload.location)
         const { id } = yield* Effect.provideContext(importSession(payload.session, { location }), services)
         return yield* created(id)
       }),
