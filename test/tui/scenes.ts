@@ -181,6 +181,22 @@ export const sceneParts = (ctx: TuiContext, session: StubSession) =>
           )
         }))
     })
+    yield* ctx.commands.register("test.elsewhere", {
+      slash: "elsewhere",
+      description: "What another terminal of this session says",
+      run: () =>
+        session.update((view) => ({
+          ...view,
+          entries: [...view.entries, {
+            id: "elsewhere",
+            kind: "bezel.assistant",
+            data: null,
+            model: assistant("said elsewhere"),
+            head: false,
+            createdAt: 0
+          }]
+        }))
+    })
     yield* ctx.slots.add("chat.aboveEditor", {
       order: 40,
       render: () => openBlocks(session.conversation.view.value?.plugins["todo"])

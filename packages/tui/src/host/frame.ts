@@ -61,12 +61,14 @@ export const guarded = (
 
 /** Rows that the body keeps on a full screen, whatever stands below it. */
 const leastBody = 2
+/** Columns below which a row says only what it must. */
+const narrow = 40
 
 /** Where the screen is when it is not at the end. It stands on the last row of the body. */
-const scrolledBlock = ({ hasNews, share }: ScrolledTo): Block =>
+const scrolledBlock = ({ hasNews, share }: ScrolledTo, width: number): Block =>
   row(
-    span(hasNews ? "↓ new below" : "↓ more below", { color: "accent" }),
-    span(`${Math.round(share * 100)} % · ctrl+end`, { color: "muted" })
+    span(hasNews ? "↓ new" : "↓ more", { color: "accent" }),
+    span(width < narrow ? "ctrl+end" : `${Math.round(share * 100)} % · ctrl+end`, { color: "muted" })
   )
 
 /** Rows of what a facet has made; a block that cannot be laid out becomes one that names the facet. */
@@ -130,7 +132,7 @@ export const makeFrame = (parts: FrameParts): Component => {
     const shown = [...rows]
     while (shown.length < room) shown.push("")
     if (scrolled !== null && rows.length < room) {
-      shown[room - 1] = layout.rows(scrolledBlock(scrolled), width)[0] ?? ""
+      shown[room - 1] = layout.rows(scrolledBlock(scrolled, width), width)[0] ?? ""
     }
     return [...shown, ...bottom.slice(split)]
   }
