@@ -1,5 +1,5 @@
-import { afterEach, describe, expect, it, vi } from "vitest"
-import { isAlive, PseudoTerminal, type TerminalExit } from "./terminal.ts"
+import { afterEach, describe, expect, it } from "vitest"
+import { PseudoTerminal } from "./terminal.ts"
 
 const open: Array<PseudoTerminal> = []
 
@@ -34,21 +34,6 @@ const say = (terminal: PseudoTerminal, words: string): void => terminal.write(`$
 afterEach(() => {
   for (const terminal of open.splice(0)) terminal.close()
 })
-
-/** The line discipline as a shell needs it, and every mode that was set unset again. */
-const expectRestored = (terminal: PseudoTerminal, exit: TerminalExit): void => {
-  expect(exit.stty).toMatch(/(^|\s)icanon(\s|$)/)
-  expect(exit.stty).toMatch(/(^|\s)echo(\s|$)/)
-  expect(exit.stty).toMatch(/(^|\s)isig(\s|$)/)
-  expect(terminal.modes()).toEqual({ bracketedPaste: false, cursorHidden: false })
-  const { raw } = terminal
-  const count = (sequence: string): number => raw.split(sequence).length - 1
-  // The keyboard protocol is pushed and popped alike; nothing of the alternate screen or mouse modes is ever set.
-  expect(count("\x1b[<u")).toBe(count("\x1b[>7u"))
-  expect(raw.lastIndexOf("\x1b[>4;0m")).toBeGreaterThanOrEqual(raw.lastIndexOf("\x1b[>4;2m"))
-  expect(raw).not.toContain("\x1b[?1049h")
-  expect(raw.lastIndexOf("\x1b[?2026l")).toBeGreaterThanOrEqual(raw.lastIndexOf("\x1b[?2026h"))
-}
 
 describe("the terminal host in a pseudo terminal", () => {
   it("shows editor, place and model at once", async () => {
@@ -262,147 +247,6 @@ describe("a paste", () => {
     terminal.write("\r")
     await terminal.until("You said: ab31mc]0;td")
     expect(terminal.raw).not.toContain("\u009b")
-  })
-})
-
-describe("every way out restores the terminal", () => {
-  it("ctrl+d on an empty editor", async () => {
-    const terminal = await ready()
-    terminal.write("\x04")
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(0)
-    expect(terminal.text()).toContain("ended: quit")
-    expectRestored(terminal, exit)
-  })
-
-  it("ctrl+d deletes while there is text", async () => {
-    const terminal = await ready()
-    terminal.write("text\x04")
-    await terminal.settled()
-    expect(terminal.text()).not.toContain("ended:")
-    terminal.write("\r")
-    await terminal.until("You said: text")
-  })
-
-  it("ctrl+c twice, the first clears the editor", async () => {
-    const terminal = await ready()
-    terminal.write("half a thought")
-    await terminal.until("half a thought")
-    terminal.write("\x03")
-    await terminal.until("Press ctrl+c again to quit.")
-    expect(terminal.screen().join("\n")).not.toContain("half a thought")
-    terminal.write("\x03")
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(0)
-    expectRestored(terminal, exit)
-  })
-
-  it("/quit", async () => {
-    const terminal = await ready()
-    say(terminal, "/quit")
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(0)
-    expectRestored(terminal, exit)
-  })
-
-  it.each([["SIGTERM", 143], ["SIGHUP", 129], ["SIGINT", 130]] as const)(
-    "%s, in the middle of a turn",
-    async (signal, code) => {
-      const terminal = await ready()
-      say(terminal, "hang")
-      await terminal.until("esc to interrupt")
-      terminal.signal(signal)
-      const exit = await terminal.exit()
-      expect(exit.code).toBe(code)
-      expect(terminal.text()).toContain(`ended: ${signal}`)
-      expectRestored(terminal, exit)
-    }
-  )
-
-  it("an uncaught error, which is reported after the screen and not into it", async () => {
-    const terminal = await ready()
-    say(terminal, "crash")
-    const exit = await terminal.exit()
-    expect(exit.code).not.toBe(0)
-    expect(terminal.text()).toContain("something broke deep inside")
-    expectRestored(terminal, exit)
-    const { raw } = terminal
-    expect(raw.indexOf("something broke deep inside")).toBeGreaterThan(raw.lastIndexOf("\x1b[?2004l"))
-  })
-
-  it("an uncaught error that the program itself reports", async () => {
-    const terminal = await ready({ mode: "handler" })
-    say(terminal, "crash")
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(9)
-    expectRestored(terminal, exit)
-    const { raw } = terminal
-    expect(raw.indexOf("reported: something broke")).toBeGreaterThan(raw.lastIndexOf("\x1b[?2004l"))
-  })
-
-  it("a rejection that nobody handles", async () => {
-    const terminal = await ready()
-    say(terminal, "reject")
-    const exit = await terminal.exit()
-    expect(exit.code).not.toBe(0)
-    expectRestored(terminal, exit)
-  })
-
-  it("process.exit from anywhere", async () => {
-    const terminal = await ready()
-    say(terminal, "exit")
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(7)
-    expectRestored(terminal, exit)
-  })
-
-  it("an interrupted host", async () => {
-    const terminal = await ready({ mode: "broken" })
-    say(terminal, "/interrupt-host")
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(1)
-    expectRestored(terminal, exit)
-  })
-
-  it("a required plugin that fails, which is named", async () => {
-    const terminal = await start({ mode: "failing-required" })
-    const exit = await terminal.exit()
-    expect(exit.code).toBe(1)
-    expect(terminal.text()).toContain("Plugin test.failing failed in the tui host during setup")
-    expectRestored(terminal, exit)
-  })
-
-  it("ctrl+z gives it to the shell, and continuing takes it again", async () => {
-    const terminal = await ready({
-      shell: (program) => `sh -mc '${program}; stty -a | grep -o " icanon.*"; echo stopped; read line; fg'`
-    })
-    say(terminal, "before")
-    await terminal.until("You said: before")
-    terminal.write("\x1a")
-    await terminal.until("stopped")
-    expect(terminal.text()).toContain(" icanon")
-    expect(terminal.modes()).toEqual({ bracketedPaste: false, cursorHidden: false })
-    terminal.write("\r")
-    await terminal.until((now) => now.modes().bracketedPaste)
-    say(terminal, "after")
-    await terminal.until("You said: after")
-    expect(terminal.text()).toContain("You said: before")
-  })
-
-  it("ctrl+z without a shell behind it changes nothing", async () => {
-    const terminal = await ready()
-    terminal.write("\x1a")
-    await terminal.settled()
-    say(terminal, "still here")
-    await terminal.until("You said: still here")
-    expect(terminal.modes().bracketedPaste).toBe(true)
-  })
-
-  it("leaves no process when the terminal itself goes away", async () => {
-    const terminal = await ready()
-    const pid = terminal.pid()
-    terminal.hangUp()
-    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000, interval: 10 })
   })
 })
 
