@@ -20,6 +20,20 @@ describe("bezel run with a command", () => {
     expect(JSON.stringify(messagesOf(server.requests[1]?.body)[0])).toContain("You review.")
   })
 
+  it("leaves the conversation with its own agent and model", async () => {
+    const home = makeHome()
+    home.write(".config/bezel/commands/look.md", "---\nagent: plan\nmodel: test/other\n---\nLook.")
+    const server = await serve()
+    server.always({ text: "ok" })
+    const options = { baseURL: server.url, apiKey: "k" }
+    const models = { m: { name: "M" }, other: { name: "Other" } }
+    home.useServer(server, { providers: { test: { package: "@ai-sdk/openai-compatible", options, models } } })
+    expect(await home.run(["run", "/look"])).toMatchObject({ code: 0, stderr: "" })
+    expect(await home.run(["run", "--continue", "and?"])).toMatchObject({ code: 0, stderr: "" })
+    expect(server.requests.map(({ body }) => body.model)).toEqual(["other", "m"])
+    expect(JSON.stringify(messagesOf(server.requests[1]?.body)[0])).not.toContain("You plan")
+  })
+
   it("sends what calls none as it is, and says so where it looks like one", async () => {
     const home = makeHome()
     const server = await serve()

@@ -88,7 +88,7 @@ describe("a prompt", () => {
 })
 
 describe("commands", () => {
-  it.effect("are sent to the session with their arguments, and the conversation goes on with their agent and model", () =>
+  it.effect("are sent to the session with their arguments, once", () =>
     Effect.gen(function*() {
       const { host, model, service } = yield* world({
         "config/commands/fix.md": "---\ndescription: Fixes\nmodel: scripted/other\nagent: build\n---\nFix issue $1.\n"

@@ -53,6 +53,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
     fork: options.fork,
     model: modelOf(options.model),
     agent: options.agent,
+    called: { agent: null, model: null },
     title: options.title
   }
   const output = outputOf(options.json, environment)

@@ -36,8 +36,7 @@ export const expandCalled = Effect.fn("expandCalled")(function*(
   return {
     ...request,
     prompt: { ...request.prompt, text, written: text },
-    agent: request.agent ?? agent,
-    model: request.model ?? model
+    called: { agent: request.agent === null ? agent : null, model: request.model === null ? model : null }
   }
 })
 

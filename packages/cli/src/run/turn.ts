@@ -18,6 +18,7 @@ import {
 } from "@bezel/core/session"
 import type { SessionInUse, SessionStorage } from "@bezel/core/storage"
 import type { AgentsShape } from "@bezel/plugins/agents/contract"
+import { configFor } from "@bezel/plugins/commands"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -40,6 +41,8 @@ export interface RunRequest {
   readonly model: ModelRef | null
   /** Name of the agent to go on with. */
   readonly agent: string | null
+  /** What the command that the prompt calls has its turn done with. */
+  readonly called: { readonly agent: string | null; readonly model: ModelRef | null }
   readonly title: string | null
 }
 
@@ -74,8 +77,8 @@ export const runTurn = (
 ): Effect.Effect<RunEnd, Exit | SessionInUse, Scope.Scope | SessionStore | SessionStorage> =>
   Effect.gen(function*() {
     // What a model is called wrongly is told before anything is written.
-    if (request.model !== null) {
-      yield* Effect.mapError(place.models.resolve(request.model), (error) => usage(error.message))
+    for (const model of [request.model, request.called.model]) {
+      if (model !== null) yield* Effect.mapError(place.models.resolve(model), (error) => usage(error.message))
     }
     if (request.agent !== null) {
       yield* Effect.mapError(place.agents.get(request.agent), (error) => usage(error.message))
@@ -178,6 +181,7 @@ const follow = (
     const { inputID } = yield* place.runtime.prompt({
       sessionID,
       prompt: request.prompt,
+      ...configFor(request.called),
       ...(conversation.id === session.main.id ? {} : { conversationID: conversation.id })
     })
     const handle = yield* conversation.input(inputID)

@@ -19,7 +19,7 @@ import type {
   TextPart,
   UserMessage
 } from "../model/index.ts"
-import type { EntryRecord, EntryScan, StorageError } from "../storage/index.ts"
+import type { EntryRecord, EntryScan, InputConfig, StorageError } from "../storage/index.ts"
 import type { TaskOutcome, TaskRef, Tool, ToolPermission, ToolResult } from "../tool/index.ts"
 import type { HandlersAt, HookedKind, HookPoints } from "./hook-point.ts"
 import type { ConversationConfig, ConversationView, Envelope, ViewEvent } from "./view.ts"
@@ -61,6 +61,8 @@ export interface SendInput {
   readonly whenBusy?: "followUp" | "steer" | "reject"
   /** Names its first acceptance for the life of the session: sending it again gives the same input. */
   readonly requestID?: string
+  /** How the conversation is configured for the turn that answers it, and no longer. */
+  readonly config?: InputConfig
 }
 
 /** How an input ended. `text` is the answer's text. */

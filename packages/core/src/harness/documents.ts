@@ -6,7 +6,7 @@
  * commits store operations.
  */
 import type { JsonValue } from "../json/index.ts"
-import type { UserMessage } from "../model/index.ts"
+import type { ModelRef, UserMessage } from "../model/index.ts"
 import type { ConversationConfig, ViewInput, ViewTurn, ViewUsage } from "./view.ts"
 
 /** A draft's type: everything mutable, but for values that may be any JSON, which are replaced whole. */
@@ -55,6 +55,11 @@ export interface StickyDocument {
   interrupted?: boolean
   /** How many turns were begun by entries since the last input. */
   woken?: number
+  /** What the running turn is configured with, beside what the conversation was before. */
+  lent?: {
+    agent?: { before: string | null; during: string }
+    model?: { before: Mutable<ModelRef> | null; during: Mutable<ModelRef> }
+  }
   slots: { [task: string]: Slot }
   plugins: PluginSlices
 }

@@ -72,6 +72,12 @@ export interface TaskRecord {
 
 export type InputStatus = "queued" | "placed" | "done" | "unanswered"
 
+/** What an input has its turn configured with. */
+export interface InputConfig {
+  readonly agent?: string
+  readonly model?: { readonly provider: string; readonly model: string }
+}
+
 export interface InputRecord {
   readonly id: RecordID
   readonly ordinal: number
@@ -80,6 +86,7 @@ export interface InputRecord {
   readonly status: InputStatus
   readonly whenBusy: "followUp" | "steer" | "reject"
   readonly content: JsonValue
+  readonly config?: InputConfig
   /** The entry that answered it, once `done`. */
   readonly answer: RecordID | null
   readonly reason: "terminated" | "aborted" | "failed" | "stale" | null

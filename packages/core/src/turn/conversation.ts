@@ -55,7 +55,8 @@ const build = (session: Session, state: ConversationState): Conversation => {
       for (const live of line.state.inputs.values()) {
         if (requestID !== null && live.requestID === requestID) return live
       }
-      return acceptInput(tx, state, { content: input.content, whenBusy: input.whenBusy ?? "followUp", requestID })
+      const { config, content, whenBusy = "followUp" } = input
+      return acceptInput(tx, state, { content, whenBusy, requestID, config })
     })
     return inputHandle(record)
   })

@@ -9,8 +9,8 @@
 import * as Schema from "effect/Schema"
 import { type ConversationState, HarnessError, type Transaction } from "../harness/index.ts"
 import type { JsonValue } from "../json/index.ts"
-import type { FilePart, TextPart, UserMessage } from "../model/index.ts"
-import type { InputRecord } from "../storage/index.ts"
+import type { FilePart, ModelRef, TextPart, UserMessage } from "../model/index.ts"
+import type { InputConfig, InputRecord } from "../storage/index.ts"
 import { entryKinds, taskKinds } from "./kinds.ts"
 
 /** Input of a generation task. */
@@ -76,6 +76,7 @@ export const acceptInput = (
     readonly content: ReadonlyArray<TextPart | FilePart>
     readonly whenBusy: InputRecord["whenBusy"]
     readonly requestID: string | null
+    readonly config?: InputConfig | undefined
   }
 ): InputRecord => {
   const sticky = tx.sticky(state)
@@ -95,6 +96,7 @@ export const acceptInput = (
     status: "queued",
     whenBusy: input.whenBusy,
     content: input.content.map((part) => ({ ...part })),
+    ...(input.config === undefined ? {} : { config: input.config }),
     answer: null,
     reason: null,
     createdAt: tx.now
@@ -130,6 +132,41 @@ const placeQueued = (tx: Transaction, state: ConversationState): void => {
     beginTurn(tx, state, placed)
   } else if (wakes) wake(tx, state)
 }
+
+/** Configures the conversation as an input wants it. Of several of one turn the last one's holds. */
+const lendConfig = (tx: Transaction, state: ConversationState, { agent, model }: InputConfig): void => {
+  const { config } = tx.rewindable(state)
+  const { lent } = tx.sticky(state)
+  const next = { ...lent }
+  if (agent !== undefined) {
+    next.agent = { before: lent?.agent === undefined ? config.agent : lent.agent.before, during: agent }
+    config.agent = agent
+  }
+  if (model !== undefined) {
+    const before = lent?.model === undefined ? config.model : lent.model.before
+    next.model = { before: copyOf(before), during: { provider: model.provider, model: model.model } }
+    config.model = { provider: model.provider, model: model.model }
+  }
+  tx.sticky(state).lent = next
+  tx.emit(state, { type: "config.changed" })
+}
+
+/** Configures the conversation as it was before its turn, but for what somebody has chosen meanwhile. */
+const giveBackConfig = (tx: Transaction, state: ConversationState): void => {
+  const sticky = tx.sticky(state)
+  const { lent } = sticky
+  if (lent === undefined) return
+  const { config } = tx.rewindable(state)
+  if (lent.agent !== undefined && config.agent === lent.agent.during) config.agent = lent.agent.before
+  const { model } = lent
+  if (
+    model !== undefined && config.model?.provider === model.during.provider && config.model.model === model.during.model
+  ) config.model = copyOf(model.before)
+  delete sticky.lent
+  tx.emit(state, { type: "config.changed" })
+}
+
+const copyOf = (ref: ModelRef | null) => ref === null ? null : { provider: ref.provider, model: ref.model }
 
 const beginTurn = (tx: Transaction, state: ConversationState, inputs: Array<string>): void => {
   tx.sticky(state).turn = { inputs, generation: null, message: null, tools: [] }
@@ -176,6 +213,7 @@ const place = (
     tx.appendEntry(state, { kind: entryKinds.user, data: { input: id }, model: [message] })
     tx.putInput(state, { ...record, status: "placed" })
     tx.emit(state, { type: "input.placed", id })
+    if (record.config !== undefined) lendConfig(tx, state, record.config)
     placed.push(id)
   }
   if (placed.length > 0 && (sticky.woken ?? 0) > 0) sticky.woken = 0
@@ -234,6 +272,7 @@ export const endTurn = (tx: Transaction, state: ConversationState, end: TurnEnd)
   const sticky = tx.sticky(state)
   const inputs = [...sticky.turn?.inputs ?? []]
   sticky.turn = null
+  giveBackConfig(tx, state)
   const entry = end.status === "done" ? end.entry : failureEntry(tx, state, end, inputs)
   for (const id of inputs) {
     const record = tx.input(id)

@@ -55,7 +55,7 @@ export const CommandCall = Schema.Struct({
 export interface PromptCommandsShape {
   readonly found: Effect.Effect<CommandsFound>
   readonly expand: (name: string, args: string) => Effect.Effect<ExpandedCommand, CommandError>
-  /** Expands a command and sends it to a session's main conversation, which goes on with its agent and model. */
+  /** Expands a command and sends it to a session's main conversation; its agent and model are those of that turn alone. */
   readonly run: (call: CommandCall) => Effect.Effect<{ readonly inputID: string }, CommandError>
 }
 

@@ -1,7 +1,7 @@
 /**
  * The session facet of commands: finds them, and sends one to a conversation with its arguments put in.
  *
- * A command that names an agent or a model has the conversation go on with that, as if the person had chosen it first.
+ * The agent and the model that a command names are those of the turn that answers it; the conversation keeps its own.
  */
 import type { CommandDefinition, Defined, SessionContext } from "@bezel/core/host"
 import { parseModelRef } from "@bezel/core/model"
@@ -57,6 +57,12 @@ const infoOf = ({ agent, argument, description, file, model, name, source }: Pro
   source
 })
 
+/** What a prompt says of it. */
+export const configFor = ({ agent, model }: Pick<ExpandedCommand, "agent" | "model">) =>
+  agent === null && model === null
+    ? {}
+    : { config: { ...(agent === null ? {} : { agent }), ...(model === null ? {} : { model }) } }
+
 const makeCommands = (
   ctx: Pick<Context, "session" | "find">,
   current: Effect.Effect<CommandMap>,
@@ -92,19 +98,12 @@ const makeCommands = (
     const { requestID, sessionID, whenBusy } = call
     const mentions = yield* ctx.find(Mentions)
     const files = mentions === null ? [] : (yield* mentions.resolve({ text, conversation: null })).files
-    const sent = Effect.gen(function*() {
-      if (agent !== null || model !== null) {
-        yield* ctx.session.configure(sessionID, {
-          ...(agent === null ? {} : { agent }),
-          ...(model === null ? {} : { model })
-        })
-      }
-      return yield* ctx.session.prompt({
-        sessionID,
-        prompt: { text, files },
-        ...(whenBusy === undefined ? {} : { whenBusy }),
-        ...(requestID === undefined ? {} : { requestID })
-      })
+    const sent = ctx.session.prompt({
+      sessionID,
+      prompt: { text, files },
+      ...configFor({ agent, model }),
+      ...(whenBusy === undefined ? {} : { whenBusy }),
+      ...(requestID === undefined ? {} : { requestID })
     })
     return yield* Effect.mapError(sent, ({ message }) => new CommandError({ code: "refused", message }))
   })
