@@ -193,12 +193,15 @@ describe.each(["inline", "full", "mouse"] as const)(
       terminal.write("\x1a")
       await terminal.until("stopped")
       expect(terminal.text()).toContain(" icanon")
-      expect(terminal.modes()).toEqual({ bracketedPaste: false, cursorHidden: false })
+      expectModesRestored(terminal)
       terminal.write("\r")
       await terminal.until((now) => now.modes().bracketedPaste)
       say(terminal, "after")
       await terminal.until("You said: after")
       expect(terminal.text()).toContain("You said: before")
+      terminal.write("\x04")
+      expect((await terminal.exit()).stty).toMatch(/ icanon/)
+      expectModesRestored(terminal)
     })
 
     it("ctrl+z without a shell behind it changes nothing", async () => {
