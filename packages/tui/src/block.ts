@@ -85,7 +85,20 @@ export interface GroupBlock {
   readonly children: ReadonlyArray<Block>
 }
 
-export type Block = TextBlock | MarkdownBlock | RowBlock | GapBlock | RuleBlock | GroupBlock
+/**
+ * An image, drawn where the terminal can and described in a row where it cannot: in most of them, inside tmux, and on the
+ * full screen. Files of other kinds are described.
+ */
+export interface ImageBlock {
+  readonly kind: "image"
+  readonly mediaType: string
+  /** Base64 text. */
+  readonly data: string
+  readonly name: string | null
+  readonly indent: number
+}
+
+export type Block = TextBlock | MarkdownBlock | RowBlock | GapBlock | RuleBlock | GroupBlock | ImageBlock
 
 const spansOf = (content: Span | ReadonlyArray<Span>): ReadonlyArray<Span> =>
   typeof content === "string" || !Array.isArray(content) ? [content as Span] : content
@@ -128,3 +141,15 @@ export const gap: GapBlock = { kind: "gap" }
 export const rule = (style: SpanStyle = { color: "border" }): RuleBlock => ({ kind: "rule", style })
 
 export const group = (children: ReadonlyArray<Block>): GroupBlock => ({ kind: "group", children })
+
+/** A file of a message, as an image. */
+export const image = (
+  file: { readonly mediaType: string; readonly data: string; readonly fileName?: string },
+  options: { readonly indent?: number } = {}
+): ImageBlock => ({
+  kind: "image",
+  mediaType: file.mediaType,
+  data: file.data,
+  name: file.fileName ?? null,
+  indent: options.indent ?? 0
+})

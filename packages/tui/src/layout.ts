@@ -5,8 +5,9 @@
  * width; a theme has a layout of its own; markdown that grows keeps its parser by `identity`, so a streaming answer lays out its new end only. Whatever
  * a block holds, the rows never exceed the width and hold no other escape sequence than ours.
  */
-import { Markdown, type MarkdownTheme, setCapabilityOverrides } from "@earendil-works/pi-tui"
-import type { Block, MarkdownBlock, RowBlock, SpanStyle, TextBlock } from "./block.ts"
+import { getCapabilities, Image, Markdown, type MarkdownTheme, setCapabilityOverrides } from "@earendil-works/pi-tui"
+import type { Block, ImageBlock, MarkdownBlock, RowBlock, SpanStyle, TextBlock } from "./block.ts"
+import { describeImage, drawableSize } from "./image.ts"
 import type { Painter } from "./paint.ts"
 import { sanitize } from "./sanitize.ts"
 import { clip, columns, fit, wrap } from "./width.ts"
@@ -44,7 +45,16 @@ export interface Layout {
   readonly all: (blocks: ReadonlyArray<Block>, width: number) => ReadonlyArray<string>
 }
 
-export const makeLayout = (painter: Painter): Layout => {
+/** Columns and rows that an image takes at most. */
+const maxImageColumns = 60
+const maxImageRows = 16
+
+export interface LayoutOptions {
+  /** Images are drawn where the terminal can; default: they are described. */
+  readonly images?: boolean
+}
+
+export const makeLayout = (painter: Painter, options: LayoutOptions = {}): Layout => {
   const cache = new WeakMap<Block, Cached>()
   const documents = new WeakMap<object, Markdown>()
   const theme = markdownTheme(painter)
@@ -101,6 +111,28 @@ export const makeLayout = (painter: Painter): Layout => {
     return [rightWidth === 0 ? left : left + " ".repeat(Math.max(0, width - rightWidth - columns(left))) + right]
   }
 
+  /** Kept with the block, since a terminal knows an image by a number. */
+  const drawn = new WeakMap<ImageBlock, Image>()
+
+  const imageRows = (block: ImageBlock, width: number): ReadonlyArray<string> => {
+    const indent = room(block.indent, width)
+    const inner = width - indent
+    const { images: protocol } = getCapabilities()
+    const size = options.images !== true || protocol === null || inner < 8 ? null : drawableSize(block, protocol)
+    if (size === null) {
+      const words = `[${block.mediaType.startsWith("image/") ? "image " : ""}${describeImage(block)}]`
+      const name = block.name === null ? [] : [` ${block.name}`]
+      return indented([clip(painter.line([{ text: words, color: "muted" }, ...name]), inner)], indent)
+    }
+    const known = drawn.get(block) ??
+      new Image(block.data, block.mediaType, { fallbackColor: (words) => words }, {
+        maxWidthCells: maxImageColumns,
+        maxHeightCells: maxImageRows
+      }, size)
+    drawn.set(block, known)
+    return indented(known.render(inner), indent)
+  }
+
   const lay = (block: Block, width: number): ReadonlyArray<string> => {
     switch (block.kind) {
       case "text":
@@ -115,6 +147,8 @@ export const makeLayout = (painter: Painter): Layout => {
         return [painter.style("─".repeat(width), block.style)]
       case "group":
         return all(block.children, width)
+      case "image":
+        return imageRows(block, width)
     }
   }
 
@@ -123,7 +157,9 @@ export const makeLayout = (painter: Painter): Layout => {
     const known = cache.get(block)
     if (known !== undefined && known.width === limit) return known.rows
     const made = lay(block, limit)
-    const safe = made.some((row) => columns(row) > limit) ? made.map((row) => fit(row, limit)) : made
+    // Rows of Markdown and of groups have been measured, and there may be thousands that are not new.
+    const isMeasured = block.kind === "markdown" || block.kind === "group" || block.kind === "image"
+    const safe = !isMeasured && made.some((row) => columns(row) > limit) ? made.map((row) => fit(row, limit)) : made
     cache.set(block, { width: limit, rows: safe })
     return safe
   }

@@ -93,7 +93,9 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
     const viewport = (options.fullScreen ?? null) === null ? null : makeViewport()
     let themeID = options.theme ?? "terminal"
     let painter: Painter = makePainter(terminalTheme, useColor)
-    let layout: Layout = makeLayout(painter)
+    // A window over the transcript would cut an image at its edge.
+    const images = { images: viewport === null }
+    let layout: Layout = makeLayout(painter, images)
     let screen: OpenScreen | null = null
     let screenScope: Scope.Closeable | null = null
     let overlays: ReadonlyArray<Overlay> = []
@@ -126,7 +128,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       if (theme === painted) return
       painted = theme
       painter = makePainter(theme, useColor)
-      layout = makeLayout(painter)
+      layout = makeLayout(painter, images)
       redrawAll()
     }
     repaint()

@@ -87,6 +87,8 @@ export class BoundedScreen extends TuiMainScreen {
       maxLinesRendered: Math.max(0, state.maxLinesRendered - count),
       previousViewportTop: state.previousViewportTop - count
     })
+    // Putting its state back makes the renderer forget which rows are images; it would draw those again.
+    Reflect.set(this, "previousLines", state.previousLines.slice(count))
   }
 }
 

@@ -159,6 +159,8 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       tui.addChild(options.root)
       const input = makeInput(options.input, (flush) => process.nextTick(flush), () => performance.now())
       tui.addInputListener((data) => {
+        // What a terminal that draws images says about the size of its cells is for the renderer.
+        if (/^\x1b\[6;\d+;\d+t$/.test(data)) return
         if (!isKeyRelease(data)) input(data)
         return { consume: true }
       })
