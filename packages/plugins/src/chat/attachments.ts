@@ -4,8 +4,8 @@
  * The text is the one place that says what is attached: taking a mark out takes its image away, and a prompt that comes back
  * (from the queue, or by the up arrow) brings its images again. Images that no text has named for long are forgotten.
  */
-import { type FilePart, imageHeadBytes, imageSize } from "@bezel/core/model"
-import { type Block, span, text } from "@bezel/tui"
+import type { FilePart } from "@bezel/core/model"
+import { type Block, describeImage, span, text } from "@bezel/tui"
 import type { PastedImage } from "./pasted-image.ts"
 
 /** Images that are remembered beside those that the editor has. */
@@ -22,21 +22,6 @@ export interface Attachments {
   readonly again: (text: string, files: ReadonlyArray<FilePart>) => string
   /** What the editor's text has attached, a row each. */
   readonly blocks: (text: string) => ReadonlyArray<Block>
-}
-
-const byteSize = (bytes: number): string =>
-  bytes < 1024
-    ? `${bytes} B`
-    : bytes < 1024 * 1024
-    ? `${Math.round(bytes / 1024)} KB`
-    : `${(bytes / 1024 / 1024).toFixed(1)} MB`
-
-/** What a file is, in words: `640×480 png, 12 KB`. */
-export const describeFile = ({ data, mediaType }: FilePart): string => {
-  const kind = mediaType.replace(/^image\//, "")
-  const size = imageSize(Buffer.from(data.slice(0, imageHeadBytes * 4 / 3), "base64"))
-  const bytes = Math.floor((data.length - (/=*$/.exec(data.slice(-2))?.[0].length ?? 0)) * 3 / 4)
-  return `${size === null ? "" : `${size.width}×${size.height} `}${kind}, ${byteSize(bytes)}`
 }
 
 /** Mentioned files are attached anew from the text when it is sent. */
@@ -103,7 +88,7 @@ export const makeAttachments = (
       const blocks = attached.slice(0, shownRows).map(([mark, file]) => {
         const known = described.get(file)
         if (known !== undefined) return known
-        const block = text([mark.slice(1, -1), span(`  ${describeFile(file)}`, { color: "muted" })], {
+        const block = text([mark.slice(1, -1), span(`  ${describeImage(file)}`, { color: "muted" })], {
           wrap: "clip",
           marker: span("+ ", { color: "accent" })
         })

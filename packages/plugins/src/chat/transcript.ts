@@ -12,6 +12,7 @@ import {
   gap,
   group,
   type GroupBlock,
+  image,
   markdown,
   span,
   text,
@@ -44,12 +45,17 @@ interface Result {
 
 type Part =
   | { readonly type: "text" | "reasoning"; readonly text: string; readonly identity: object }
-  | { readonly type: "tool"; readonly call: ToolCallView }
+  | { readonly type: "tool"; readonly call: ToolCallView; readonly result?: ToolResultPart | undefined }
+  | { readonly type: "file"; readonly file: FilePart }
 
 type Renderers = Pick<TuiContext, "toolRenderers" | "entryRenderers">
 
+/** The text of what may have files, which are shown below it. */
 const textOf = (parts: ReadonlyArray<TextPart | FilePart>): string =>
-  parts.map((part) => part.type === "text" ? part.text : `[${part.fileName ?? part.mediaType}]`).join("\n")
+  parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
+
+const fileBlocks = (parts: ReadonlyArray<TextPart | FilePart>): ReadonlyArray<Block> =>
+  parts.flatMap((part) => part.type === "file" ? [image(part, { indent: 2 })] : [])
 
 const resultText = (part: ToolResultPart): string => {
   if (part.modelOutput !== undefined) return textOf(part.modelOutput)
@@ -90,9 +96,10 @@ const callView = (
   }
 }
 
-const userBlocks = (content: string): ReadonlyArray<Block> => [
+const userBlocks = (content: ReadonlyArray<TextPart | FilePart>): ReadonlyArray<Block> => [
   gap,
-  text(span(content, { bold: true }), { marker: span("› ", { color: "user", bold: true }) })
+  text(span(textOf(content), { bold: true }), { marker: span("› ", { color: "user", bold: true }) }),
+  ...fileBlocks(content)
 ]
 
 /** Why inputs stayed unanswered, in words. */
@@ -148,6 +155,9 @@ export const makeTranscript = (context: Renderers): Transcript => {
       if (part.type === "tool") {
         if (previous !== "tool") blocks.push(gap)
         blocks.push(...context.toolRenderers.render(part.call, { expanded: options.expanded }))
+        blocks.push(...fileBlocks(part.result?.modelOutput ?? []))
+      } else if (part.type === "file") {
+        blocks.push(gap, image(part.file))
       } else {
         if (part.text.trim() === "") continue
         blocks.push(gap)
@@ -173,10 +183,11 @@ export const makeTranscript = (context: Renderers): Transcript => {
         case "reasoning":
           return [{ type: part.type, text: part.text, identity: part }]
         case "file":
-          return [{ type: "text", text: `[${part.fileName ?? part.mediaType}]`, identity: part }]
+          return [{ type: "file", file: part }]
         case "tool-call":
           return [{
             type: "tool",
+            result: results.get(part.id)?.part,
             call: callView(
               part.id,
               part.name,
@@ -198,7 +209,7 @@ export const makeTranscript = (context: Renderers): Transcript => {
   ): ReadonlyArray<Block> => {
     switch (message.role) {
       case "user":
-        return userBlocks(textOf(message.content))
+        return userBlocks(message.content)
       case "assistant":
         return partBlocks(assistantParts(message, tools, results), options)
       case "system":
