@@ -10,7 +10,6 @@
  * tree alone is seen at the next look.
  */
 import type { SessionContext } from "@bezel/core/host"
-import { projectFolders } from "@bezel/core/settings"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -19,10 +18,10 @@ import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { watch } from "node:fs"
-import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Git, GitEvent, GitStatus } from "./contract.ts"
-import { readStatus, runGit } from "./status.ts"
+import { makeReadStatus } from "./look.ts"
+import { findRepository } from "./repository.ts"
 
 type Context = Pick<
   SessionContext,
@@ -30,14 +29,6 @@ type Context = Pick<
 >
 
 const restMillis = 200
-
-/** Whether the location or a folder above it has a `.git`: a look that starts no process. */
-const isInRepository = (directory: string): Effect.Effect<boolean> =>
-  Effect.flatMap(
-    projectFolders(directory),
-    (folders) =>
-      Effect.promise(() => fs.lstat(path.join(folders[0] ?? directory, ".git")).then(() => true, () => false))
-  )
 
 /** Tells of changes of head, index and branches, until the scope ends. One that cannot be watched is not. */
 const watchFolders = (folders: ReadonlyArray<string>, changed: () => unknown) =>
@@ -74,8 +65,9 @@ export const session = Effect.fn("git/session")(function*(ctx: Context) {
     return waiting
   }
 
+  const readStatus = yield* makeReadStatus
   const look = Effect.gen(function*() {
-    const now = (yield* isInRepository(directory)) ? yield* readStatus(directory) : null
+    const now = yield* readStatus(directory)
     const before = yield* status.get
     if (JSON.stringify(now) === JSON.stringify(before)) return
     yield* status.set(now)
@@ -87,12 +79,11 @@ export const session = Effect.fn("git/session")(function*(ctx: Context) {
 
   let isWatching = false
   const watchOnce = Effect.gen(function*() {
-    if (isWatching || !(yield* isInRepository(directory))) return
-    const gitFolder = yield* runGit(directory, ["rev-parse", "--absolute-git-dir"])
-    if (gitFolder === null) return
+    if (isWatching) return
+    const repository = yield* Effect.promise(() => findRepository(directory))
+    if (repository === null) return
     isWatching = true
-    const folder = gitFolder.replace(/\n$/, "")
-    yield* watchFolders([folder, path.join(folder, "refs", "heads")], wish)
+    yield* watchFolders([repository.gitDirectory, path.join(repository.gitDirectory, "refs", "heads")], wish)
   })
 
   const work = Effect.gen(function*() {

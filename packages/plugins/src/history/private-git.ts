@@ -4,9 +4,9 @@
  * Nothing of the user's repository is written: the folder, the index and the objects are private, and no setting of the
  * repository applies, nor what its attributes would make of line ends. What git ignores for the user is ignored here.
  */
-import { spawn } from "node:child_process"
 import * as FileSystem from "node:fs/promises"
 import * as NodePath from "node:path"
+import { spawnGit } from "../git/process.ts"
 
 /** Git could not be run, or refused. `isMissing`: there is no git. */
 export class GitFailed extends Error {
@@ -30,12 +30,10 @@ const timeLimitMillis = 60_000
 const settings = [
   "core.autocrlf=false",
   "core.safecrlf=false",
-  "core.fsmonitor=false",
   "core.untrackedCache=false",
   "core.splitIndex=false",
   "core.fileMode=true",
   "core.symlinks=true",
-  "core.hooksPath=/dev/null",
   "core.compression=0"
 ]
 
@@ -71,21 +69,17 @@ export class PrivateGit {
 
   /** What it prints. Paths are seen from the location. */
   run(args: ReadonlyArray<string>, options: GitRun = {}): Promise<Buffer> {
-    const environment: NodeJS.ProcessEnv = {}
-    for (const [name, value] of Object.entries(process.env)) if (!name.startsWith("GIT_")) environment[name] = value
-    const config = [...settings, ...options.config ?? []].flatMap((setting) => ["-c", setting])
     return new Promise((resolve, reject) => {
-      const child = spawn("git", [...config, ...args], {
-        cwd: this.#location,
-        stdio: ["pipe", "pipe", "pipe"],
-        timeout: timeLimitMillis,
+      const child = spawnGit(args, {
+        directory: this.#location,
+        workTree: this.#workTree,
+        limitMillis: timeLimitMillis,
         ...(this.signal === null ? {} : { signal: this.signal }),
-        env: {
-          ...environment,
+        config: [...settings, ...options.config ?? []],
+        environment: {
           GIT_DIR: this.directory,
           GIT_WORK_TREE: this.#workTree,
           GIT_LITERAL_PATHSPECS: "1",
-          GIT_TERMINAL_PROMPT: "0",
           ...(options.alternates === undefined ? {} : { GIT_ALTERNATE_OBJECT_DIRECTORIES: options.alternates })
         }
       })
@@ -126,35 +120,5 @@ export class PrivateGit {
       at += length + 1
     }
     return found
-  }
-}
-
-/** The repository that a folder is in: where its work tree, its git folder and its objects are. `null` outside of one. */
-export interface UserRepository {
-  readonly root: string
-  readonly gitDirectory: string
-  readonly commonDirectory: string
-}
-
-const readText = (path: string): Promise<string | null> => FileSystem.readFile(path, "utf8").catch(() => null)
-
-/** Looks without asking git, which would look at settings of a repository that may not be trusted. */
-export const findRepository = async (location: string): Promise<UserRepository | null> => {
-  for (let root = location;; root = NodePath.dirname(root)) {
-    const dotGit = NodePath.join(root, ".git")
-    const stats = await FileSystem.stat(dotGit).catch(() => null)
-    if (stats?.isDirectory() === true) return { root, gitDirectory: dotGit, commonDirectory: dotGit }
-    if (stats?.isFile() === true) {
-      const link = /^gitdir: (.+)$/m.exec(await readText(dotGit) ?? "")?.[1]
-      if (link === undefined) return null
-      const gitDirectory = NodePath.resolve(root, link.trim())
-      const common = (await readText(NodePath.join(gitDirectory, "commondir")))?.trim()
-      return {
-        root,
-        gitDirectory,
-        commonDirectory: common === undefined ? gitDirectory : NodePath.resolve(gitDirectory, common)
-      }
-    }
-    if (root === NodePath.dirname(root)) return null
   }
 }

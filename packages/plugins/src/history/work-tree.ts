@@ -11,8 +11,9 @@ import { constants } from "node:fs"
 import * as FileSystem from "node:fs/promises"
 import { homedir } from "node:os"
 import * as NodePath from "node:path"
+import { findRepository, type UserRepository } from "../git/repository.ts"
 import { absent, type FileState, lookAt, observe, type Observed, sameState } from "./file-state.ts"
-import { findRepository, GitFailed, PrivateGit, type UserRepository } from "./private-git.ts"
+import { GitFailed, PrivateGit } from "./private-git.ts"
 
 export interface WorkTreeLimits {
   /** Bytes of one file; what is larger is not kept. */
