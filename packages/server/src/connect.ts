@@ -13,6 +13,8 @@ export interface ConnectOptions {
   readonly manifest?: ReadonlyArray<PluginVersion>
   /** Attaches to this session before the connection is handed out. */
   readonly sessionID?: string
+  /** `false`: that alone does not start the session's work. */
+  readonly resume?: boolean
   /** How long to wait for the host; default 10 seconds. */
   readonly timeLimit?: Duration.Input
 }
@@ -39,6 +41,6 @@ export const connectTo = (
           Effect.fail(new ServiceError({ code: "timeout", message: "The session host did not answer in time." }))
       })
     )
-    if (options.sessionID !== undefined) yield* connection.select(options.sessionID)
+    if (options.sessionID !== undefined) yield* connection.select(options.sessionID, { resume: options.resume ?? true })
     return connection
   })

@@ -21,9 +21,12 @@ const patience = "15 seconds"
 export interface HostProcessesShape extends FleetProcesses {
   /**
    * A client of the session's host, attached to it and connected. It belongs to all callers: nobody selects or drops it. After
-   * a loss it reconnects by itself, so a caller that stays has a connection that comes back.
+   * a loss it reconnects by itself, so a caller that stays has a connection that comes back. That alone does not start the
+   * session's work.
    */
   readonly attached: (sessionID: string) => Effect.Effect<ConnectionShape, ServiceError, Scope.Scope>
+  /** The same, and the session's work runs from now on. */
+  readonly working: (sessionID: string) => Effect.Effect<ConnectionShape, ServiceError, Scope.Scope>
   /** Lets the session go now, if nobody uses that client. */
   readonly letGo: (sessionID: string) => Effect.Effect<void>
 }
@@ -58,10 +61,17 @@ export const whenConnected = (connection: ConnectionShape): Effect.Effect<Connec
 /** For the length of the scope. */
 export const sharingClients = (processes: FleetProcesses): Effect.Effect<HostProcessesShape, never, Scope.Scope> =>
   Effect.map(
-    makeKeyed({ make: (sessionID: string) => processes.attach(sessionID, "server"), idleTime }),
-    (clients) => ({
-      ...processes,
-      attached: (sessionID) => Effect.flatMap(clients.get(sessionID), whenConnected),
-      letGo: clients.closeIdle
-    })
+    makeKeyed({
+      make: (sessionID: string) => processes.attach(sessionID, "server", { resume: false }),
+      idleTime
+    }),
+    (clients) => {
+      const attached = (sessionID: string) => Effect.flatMap(clients.get(sessionID), whenConnected)
+      return {
+        ...processes,
+        attached,
+        working: (sessionID) => Effect.tap(attached(sessionID), (connection) => connection.select(sessionID)),
+        letGo: clients.closeIdle
+      }
+    }
   )

@@ -74,9 +74,9 @@ const makeProcesses = (store: SessionStoreShape, locations: Effect.Effect<Locati
     const processes: FleetProcesses = {
       start: (sessionID) =>
         Effect.scoped(Effect.map(servicesOf(sessionID), ({ location }) => statusOf(location, "running"))),
-      attach: (sessionID, label) =>
+      attach: (sessionID, label, options) =>
         Effect.flatMap(servicesOf(sessionID), ({ services }) =>
-          connectTo(loopback(Context.get(services, Endpoint)), { label, sessionID })),
+          connectTo(loopback(Context.get(services, Endpoint)), { label, sessionID, ...options })),
       stop: () =>
         Effect.void,
       status: Effect.sync(() => [...running.values()]),

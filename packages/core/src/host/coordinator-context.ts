@@ -41,10 +41,14 @@ export interface HostStatus {
 export interface FleetProcesses {
   /** Has the session's host running. One that had failed gets another chance. */
   readonly start: (sessionID: string) => Effect.Effect<HostStatus, ServiceError>
-  /** A client of the session's host, attached to the session, for the length of the scope. */
+  /**
+   * A client of the session's host, attached to the session, for the length of the scope. With `resume: false` that alone does
+   * not start the session's work.
+   */
   readonly attach: (
     sessionID: string,
-    label: string
+    label: string,
+    options?: { readonly resume?: boolean }
   ) => Effect.Effect<ConnectionShape, ServiceError, Scope.Scope>
   /** Ends the host that is for this session alone; one that serves its whole location goes on. */
   readonly stop: (sessionID: string) => Effect.Effect<void, ServiceError>

@@ -80,8 +80,14 @@ export interface ConnectionShape {
   readonly state: RemoteState<ConnectionStatus>
   /** The session that is shown; facades of session services are of this one. */
   readonly session: RemoteState<string | null>
-  /** Attaches to a session and shows it; null leaves it. */
-  readonly select: (sessionID: string | null) => Effect.Effect<void, ServiceError>
+  /**
+   * Attaches to a session and shows it; null leaves it. With `resume: false` this alone does not start its work, and the same
+   * session selected without that does.
+   */
+  readonly select: (
+    sessionID: string | null,
+    options?: { readonly resume?: boolean }
+  ) => Effect.Effect<void, ServiceError>
   /**
    * Attaches to a session beside the one that is shown, for the length of the scope, also across reconnects. What it asks
    * is asked here too. With `resume: false` this alone does not start its work.
@@ -141,6 +147,9 @@ export class Connection extends Context.Service<Connection, ConnectionShape>()("
 const attachTo = (session: string, resume: boolean) =>
   resume ? { type: "attach", session } as const : { type: "attach", session, resume } as const
 
+const selectOf = (session: string | null, resume: boolean) =>
+  resume ? { type: "select", session } as const : { type: "select", session, resume } as const
+
 const forkInto = (scope: Scope.Scope, context: Context.Context<never>): Fork => {
   const run = Effect.runForkWith(context)
   const own = Fiber.runIn(scope)
@@ -165,6 +174,8 @@ class ClientConnection implements ConnectionShape {
   private readonly selecting = Semaphore.makeUnsafe(1)
   private link: Link | null = null
   private pending: string | null = null
+  /** Whether the work of the session that is shown is not to be started by this connection. */
+  private atRest = false
   /** The session that the way of this link was asked for. */
   private routed: string | null = null
   /** That of the next link, if it is another session that ends this one. */
@@ -256,16 +267,20 @@ class ClientConnection implements ConnectionShape {
   readonly observe: ConnectionShape["observe"] = (token, effect) =>
     observeOver(this.host, () => this.epoch, token, effect)
 
-  readonly select: ConnectionShape["select"] = (sessionID) =>
+  readonly select: ConnectionShape["select"] = (sessionID, { resume = true } = {}) =>
     this.inTurn(() => {
       const link = this.link
       if (link === null) return Effect.fail(disconnected())
       const { connect } = this.options
       if (typeof connect === "function" && sessionID !== null && sessionID !== this.routed) {
-        return this.reroute(link, sessionID, connect(sessionID))
+        return this.reroute(link, sessionID, resume, connect(sessionID))
       }
       this.pending = sessionID
-      return Effect.andThen(link.control({ type: "select", session: sessionID }), this.show(sessionID)).pipe(
+      return link.control(selectOf(sessionID, resume)).pipe(
+        Effect.andThen(Effect.suspend(() => {
+          this.atRest = !resume && (this.atRest || sessionID !== this.session.value)
+          return this.show(sessionID)
+        })),
         Effect.ensuring(Effect.sync(() => {
           this.pending = null
         }))
@@ -276,11 +291,12 @@ class ClientConnection implements ConnectionShape {
   private reroute(
     link: Link,
     sessionID: string,
+    resume: boolean,
     connect: Effect.Effect<Transport, ServiceError, Scope.Scope>
   ): Effect.Effect<void, ServiceError> {
     const tried = Effect.scoped(Effect.gen({ self: this }, function*() {
       const trial = yield* makeLink(yield* connect)
-      const select: Control = { type: "select", session: sessionID }
+      const select: Control = selectOf(sessionID, false)
       yield* Effect.mapError(
         Effect.andThen(
           trial.control({ type: "hello", label: this.options.label, protocol: protocolVersion }),
@@ -292,6 +308,7 @@ class ClientConnection implements ConnectionShape {
     return tried.pipe(
       Effect.andThen(Effect.suspend(() => {
         this.next = sessionID
+        this.atRest = !resume
         return link.close
       })),
       Effect.andThen(Stream.runHead(Stream.filter(this.session.changes, (shown) => shown === sessionID))),
@@ -444,7 +461,7 @@ class ClientConnection implements ConnectionShape {
       const session = this.session.value
       if (session === null) return
       yield* Effect.catch(
-        link.control({ type: "select", session }),
+        link.control(selectOf(session, !this.atRest)),
         (error) => error.code === "disconnected" ? Effect.fail(error) : this.show(null)
       )
     })

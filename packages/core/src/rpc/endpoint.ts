@@ -259,7 +259,7 @@ class ServedConnection {
       case "answer":
         return Effect.as(this.seat?.answer(control.id, control.answer) ?? Effect.void, null)
       case "select":
-        return Effect.as(this.select(control.session), null)
+        return Effect.as(this.select(control.session, control.resume ?? true), null)
       case "attach":
         return Effect.as(this.attach(control.session, control.resume ?? true), null)
       case "detach":
@@ -295,13 +295,14 @@ class ServedConnection {
     return this.selecting.withPermits(1)(Effect.uninterruptibleMask(change))
   }
 
-  private select(session: string | null): Effect.Effect<void, ServiceError> {
+  private select(session: string | null, resume: boolean): Effect.Effect<void, ServiceError> {
     return this.inTurn((restore) =>
       Effect.gen({ self: this }, function*() {
         const before = this.view.session
-        if (before === session) return
+        const starts = session !== null && resume && this.resting.has(session)
+        if (before === session) return starts ? yield* restore(this.enter(session)) : undefined
         const isNew = session !== null && !this.view.isBeside(session)
-        if (isNew || (session !== null && this.resting.has(session))) yield* restore(this.enter(session))
+        if (isNew || starts) yield* restore(this.enter(session, resume))
         this.view.select(session)
         if (isNew) yield* this.seat?.attach(session) ?? Effect.void
         if (before !== null && !this.view.isBeside(before)) yield* this.depart(before)
@@ -313,9 +314,10 @@ class ServedConnection {
     return this.inTurn((restore) =>
       Effect.gen({ self: this }, function*() {
         const isBeside = this.view.isBeside(session)
-        if (isBeside && !(resume && this.resting.has(session))) return
+        const starts = resume && this.resting.has(session)
+        if (isBeside && !starts) return
         const isNew = session !== this.view.session
-        if (isNew) yield* restore(this.enter(session, resume))
+        if (isNew || starts) yield* restore(this.enter(session, resume))
         if (isBeside) return
         this.view.attach(session)
         if (isNew) yield* this.seat?.attach(session) ?? Effect.void

@@ -80,7 +80,12 @@ export const Control = Schema.Union([
     manifest: Schema.optionalKey(Schema.Array(PluginVersion))
   }),
   /** Attach to a session and show it; null detaches. */
-  Schema.Struct({ type: Schema.Literal("select"), session: Schema.NullOr(Schema.String) }),
+  Schema.Struct({
+    type: Schema.Literal("select"),
+    session: Schema.NullOr(Schema.String),
+    /** `false`: its work is not started by this. */
+    resume: Schema.optionalKey(Schema.Boolean)
+  }),
   /** Attach to a session beside the one that is shown, and leave it. */
   Schema.Struct({
     type: Schema.Literal("attach"),

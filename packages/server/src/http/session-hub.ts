@@ -31,6 +31,8 @@ import { keptReader } from "./kept-reader.ts"
 export interface SessionHub {
   readonly sessionID: string
   readonly connection: ConnectionShape
+  /** Has the session's work run from now on; to look at it and to follow it starts nothing. */
+  readonly work: Effect.Effect<void, ServiceError>
   readonly main: Facade<Conversation>
   readonly conversation: (id: string) => Effect.Effect<Facade<Conversation>, never, Scope.Scope>
   /** The newest durable commits, kept while somebody follows. */
@@ -131,10 +133,18 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           Effect.sync(() => endings.set(sessionID, over)),
           () => Effect.sync(() => endings.delete(sessionID))
         )
+        // Once is enough: the connection has it go on after a loss.
+        let works = false
+        const start = Effect.scoped(fleet.working(sessionID)).pipe(
+          Effect.andThen(Effect.sync(() => {
+            works = true
+          }))
+        )
         let newestInput: string | null = null
         return {
           sessionID,
           connection,
+          work: Effect.suspend(() => works ? Effect.void : start),
           newestInput: () => newestInput,
           accepted: (inputID) => {
             newestInput = inputID

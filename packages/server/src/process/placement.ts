@@ -178,8 +178,8 @@ export const makeProcessPlacement = (
     const connect = (spec: HostSpec, wanted: ConnectOptions) =>
       // Why it cannot be had is told at once; what is lost later is demanded again with each attempt.
       Effect.andThen(supervisor.demand(spec), connectTo(reach(spec, null), wanted))
-    const attach: FleetProcesses["attach"] = (sessionID, label) =>
-      Effect.flatMap(hostOf(sessionID), (spec) => connect(spec, { label, sessionID }))
+    const attach: FleetProcesses["attach"] = (sessionID, label, wanted) =>
+      Effect.flatMap(hostOf(sessionID), (spec) => connect(spec, { label, sessionID, ...wanted }))
 
     const processes: FleetProcesses = {
       start: (sessionID) => Effect.flatMap(hostOf(sessionID), supervisor.start),
@@ -217,7 +217,7 @@ export const makeProcessPlacement = (
             location,
             store,
             files,
-            attach: shared.attached,
+            attach: shared.working,
             reach: reached.get
           }),
           plugins: Effect.scoped(Effect.gen(function*() {

@@ -57,9 +57,11 @@ export interface FleetShape {
   ) => Effect.Effect<FleetLocation, LocationError, Scope.Scope>
   /**
    * A client of the session's host, attached to the session: views, events and services of it. All callers share one, which
-   * closes some time after the last has gone; do not select or drop it.
+   * closes some time after the last has gone; do not select or drop it. That alone does not start the session's work.
    */
   readonly attached: (sessionID: string) => Effect.Effect<ConnectionShape, ServiceError, Scope.Scope>
+  /** The same, and the session's work runs from now on. */
+  readonly working: (sessionID: string) => Effect.Effect<ConnectionShape, ServiceError, Scope.Scope>
   /** Has the session's host serve a client that connected here, until either closes. The caller has authenticated it. */
   readonly relay: (sessionID: string, transport: Transport, caller: Caller) => Effect.Effect<void>
 }

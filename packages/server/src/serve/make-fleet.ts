@@ -107,8 +107,9 @@ const make = ({ lists, roll }: FleetOptions) =>
           const { session } = yield* placeOf(sessionID)
           return onRoll(session)
         }),
-      attached: (sessionID) =>
-        Effect.andThen(roll.enter(sessionID), processes.attached(sessionID)),
+      attached: processes.attached,
+      working: (sessionID) =>
+        Effect.andThen(roll.enter(sessionID), processes.working(sessionID)),
       relay: (sessionID, transport, { name }) =>
         Effect.gen(function*() {
           const host = yield* placeOf(sessionID)

@@ -35,7 +35,7 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
   | "revert"
   | "clearRevert"
 > => {
-  /** The main conversation of a session at its host. */
+  /** The main conversation of a session at its host. What is at rest there stays so. */
   const using = <A>(
     sessionID: string,
     use: (conversation: Facade<Conversation>, hub: SessionHub) => Effect.Effect<A, HarnessError | ServiceError>
@@ -45,6 +45,12 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
       const hub = yield* hubs.get(sessionID)
       return yield* use(hub.main, hub)
     })
+
+  /** The same for what is work: it runs, and so does what was there before. */
+  const working = <A>(
+    sessionID: string,
+    use: (conversation: Facade<Conversation>, hub: SessionHub) => Effect.Effect<A, HarnessError | ServiceError>
+  ) => using(sessionID, (conversation, hub) => Effect.andThen(hub.work, use(conversation, hub)))
 
   return {
     prompt: ({ params: { id }, payload: { parts = [], requestID, resume, text, whenBusy } }) =>
@@ -76,7 +82,7 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
           })
           return { inputID: accepted.inputID, status: "accepted" as const }
         }
-        const { inputID } = yield* using(id, (conversation, hub) =>
+        const { inputID } = yield* working(id, (conversation, hub) =>
           Effect.tap(conversation.send(input), ({ inputID }) =>
             Effect.sync(() => hub.accepted(inputID))))
         return { inputID, status: "accepted" as const }
@@ -86,6 +92,7 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
         yield* fleet.records.get(id)
         if (runCommand === null) return yield* failure("unsupported", "This server runs no commands for clients.")
         const hub = yield* hubs.get(id)
+        yield* hub.work
         const { inputID } = yield* Effect.mapError(
           runCommand(hub.connection, { sessionID: id, name, arguments: given }),
           (error) => error instanceof ServiceError ? error : failure(commandCodes[error.code], error.message)
@@ -116,7 +123,7 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
           Effect.timeoutOption(untilIdle(conversation, hub), seconds))
         return Option.isNone(isIdle) ? { status: "running" } : { status: "idle", text: yield* newestText(fleet, id) }
       }),
-    compact: ({ params: { id }, payload }) => using(id, (conversation) => conversation.collapse(payload)),
+    compact: ({ params: { id }, payload }) => working(id, (conversation) => conversation.collapse(payload)),
     revert: ({ params: { id }, payload }) => using(id, (conversation) => conversation.revert(payload)),
     clearRevert: ({ params: { id }, query }) => using(id, (conversation) => conversation.revertClear(query))
   }
