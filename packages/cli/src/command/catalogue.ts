@@ -1,6 +1,6 @@
 /** `bezel model list`, `bezel tool list`, `bezel plugin list`: what a location has, once its plugins are up. */
 import { formatModelRef } from "@bezel/core/model"
-import type { AppPaths, Trust } from "@bezel/core/settings"
+import { AppPaths, type AppPathsShape, type Trust } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import type { Execute } from "../arguments/command.ts"
 import type { Option } from "../arguments/option.ts"
@@ -25,9 +25,20 @@ interface Row {
   readonly cells: ReadonlyArray<string>
 }
 
-/** A command that prints one row for each of something. */
+interface ListingOptions {
+  /** Said on stderr where there is nothing to list, so that stdout stays empty. */
+  readonly none?: (paths: AppPathsShape) => string
+  /** The list itself shows plugins that have failed. */
+  readonly showsFailed?: boolean
+}
+
+/**
+ * A command that prints one row for each of something. What plugins would have added that have failed is missing in it, so
+ * they are told, on stderr.
+ */
 export const listing = (
-  rows: (place: Place & { readonly trust: boolean }) => Effect.Effect<ReadonlyArray<Row>, never, AppPaths | Trust>
+  rows: (place: Place & { readonly trust: boolean }) => Effect.Effect<ReadonlyArray<Row>, never, AppPaths | Trust>,
+  { none, showsFailed = false }: ListingOptions = {}
 ): Execute<ListOptions> =>
 (options, _, environment) =>
   runProcess(
@@ -36,6 +47,11 @@ export const listing = (
       const all = yield* rows({ ...place, trust: options.trust })
       if (options.json) { for (const row of all) process.stdout.write(`${JSON.stringify(row.json)}\n`) }
       else process.stdout.write(columns(all.map((row) => row.cells)))
+      if (all.length === 0 && none !== undefined) warn(none(yield* AppPaths))
+      const failed = showsFailed ? [] : (yield* place.plugins).filter(({ state }) => state === "failed")
+      for (const { error, id } of failed) {
+        warn(`The plugin ${id} has failed, so what it has is missing here: ${error ?? "it did not say why"}`)
+      }
       return exitCode.answered
     }).pipe(Effect.scoped, Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {} })))
   )
@@ -85,7 +101,12 @@ export const toolList = listing(({ mcp, tools }) =>
 )
 
 /** Versions and origins are told of all, and of those that are reached in several ways, the other ways. */
-export const pluginList = listing((place) =>
+export const pluginList = listing(
+  (place) => pluginRows(place),
+  { showsFailed: true }
+)
+
+const pluginRows = (place: Place & { readonly trust: boolean }) =>
   Effect.gen(function*() {
     const trusted = yield* isTrusted(place.location.directory, place.trust)
     const { duplicates, plugins } = yield* findOutsidePlugins(place.location.directory, place.settings, trusted)
@@ -105,4 +126,3 @@ export const pluginList = listing((place) =>
       }
     })
   })
-)

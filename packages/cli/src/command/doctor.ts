@@ -2,9 +2,9 @@
  * `bezel doctor`: looks at what Bezel needs and says of each fault what to do about it. Ends with 1 if there is one.
  *
  * It looks at each part by itself, so that one fault does not hide the others; it changes nothing but to make folders that
- * are missing.
+ * are missing, and to write a file in each that it takes away again.
  */
-import { AppPaths, Settings, Trust } from "@bezel/core/settings"
+import { type AppFolder, AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { type LeaseState, leaseState, sessionsFolder, sessionsIn } from "@bezel/core/storage"
 import type { McpConnectionsShape } from "@bezel/plugins/mcp/contract"
 import * as Cause from "effect/Cause"
@@ -19,6 +19,7 @@ import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
 import { oneLine } from "../run/text.ts"
 import { checkServer } from "./doctor-server.ts"
+import { littleRoom, mebibytes, tryFolder } from "./folder-room.ts"
 import { checkSessions } from "./session-repair.ts"
 
 interface DoctorOptions {
@@ -72,6 +73,28 @@ const serverFindings = ({ list, settled }: McpConnectionsShape) =>
       ])
   )
 
+/** Every plugin that `bezel plugin list` lists is counted. */
+const countOf = (plugins: ReadonlyArray<{ readonly state: string }>): string => {
+  const states = new Map<string, number>()
+  for (const { state } of plugins) states.set(state, (states.get(state) ?? 0) + 1)
+  const words = [...states].map(([state, count]) => `${count} ${state === "absent" ? "only for the screen" : state}`)
+  return `${plugins.length} (bezel plugin list): ${words.join(", ")}`
+}
+
+const folderFinding = (name: AppFolder, path: string): Finding => {
+  const { free, problem } = tryFolder(path)
+  if (problem !== null) {
+    return fault(
+      "folders",
+      `${name}: nothing can be kept in ${path} (${problem}); ` +
+        `make room or make it writable, or set BEZEL_${name.toUpperCase()}_DIR`
+    )
+  }
+  return free !== null && free < littleRoom
+    ? warning("folders", `${name}: ${path} has only ${mebibytes(free)} MiB left on its disk; make room`)
+    : ok("folders", `${name}: ${path}`)
+}
+
 export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
   const global = { environment, trust: options.trust }
   const directory = options.dir ?? currentFolder()
@@ -82,7 +105,7 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
       const names = ["data", "config", "state", "cache"] as const
       return yield* Effect.forEach(names, (name) =>
         Effect.match(paths.ensure(name), {
-          onSuccess: (path) => ok("folders", `${name}: ${path}`),
+          onSuccess: (path) => folderFinding(name, path),
           onFailure: (error) =>
             fault("folders", `${error.message}; make it writable or set BEZEL_${name.toUpperCase()}_DIR`)
         }))
@@ -122,7 +145,7 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
         onFailure: (error) => fault("model", error.message)
       })
       return [
-        ok("plugins", `${plugins.filter((plugin) => plugin.state === "loaded").length} loaded`),
+        ok("plugins", countOf(plugins)),
         ...[...warned].filter((message) => broken.every((plugin) => plugin.error !== message)).map((message) =>
           warning("plugins", message)
         ),

@@ -20,6 +20,8 @@ import { oneLine } from "../run/text.ts"
 
 const failed = (message: string) => new Exit(exitCode.failed, message)
 
+const usage = (message: string) => new Exit(exitCode.usage, message)
+
 const say = (text: string) => process.stdout.write(`${text}\n`)
 
 /** No scripts, exact versions, copies of local folders, no peers: these are the program's own. */
@@ -172,6 +174,12 @@ export const pluginAdd: Execute<AddOptions> = (_, [spec = ""]) =>
       const path = localPath(spec)
       if (path !== null && /\.(ts|mts|js|mjs)$/.test(path) && statSync(path).isFile()) {
         return yield* name(settings, path, `${path}, where it is; it is loaded from there`)
+      }
+      if (path !== null && !statSync(path).isDirectory() && !/\.(tgz|tar\.gz|tar)$/.test(path)) {
+        return yield* Effect.fail(usage(
+          `${path} is no plugin; name a file that ends in .ts, .mts, .js or .mjs, a folder or an archive (.tgz) of a package, ` +
+            `or a package of the registry`
+        ))
       }
       if (path !== null && statSync(path).isDirectory() && readPackage(path) === null) {
         return yield* Effect.fail(

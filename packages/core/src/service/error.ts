@@ -8,6 +8,7 @@
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import type { JsonValue } from "../json/index.ts"
+import { allowedForms, named, typeName } from "./forms.ts"
 
 /** Everything that can go wrong between a caller and a service, by its stable code. */
 export const ServiceErrorCode = Schema.Literals([
@@ -85,7 +86,7 @@ const walk = (issue: SchemaIssue.Issue, path: ReadonlyArray<string | number>, fo
       return
     case "AnyOf":
       if (issue.issues.length === 0) {
-        found.push({ path, expected: describe(issue.ast.annotations, "one of the allowed forms") })
+        found.push({ path, expected: allowedForms(issue.ast) })
         return
       }
       for (const inner of issue.issues) walk(inner, path, found)
@@ -103,7 +104,7 @@ const walk = (issue: SchemaIssue.Issue, path: ReadonlyArray<string | number>, fo
       found.push({ path, expected: "a valid value" })
       return
     case "OneOf":
-      found.push({ path, expected: "exactly one of the allowed forms" })
+      found.push({ path, expected: `exactly one of: ${allowedForms(issue.ast)}` })
       return
     case "Forbidden":
       found.push({ path, expected: "nothing here" })
@@ -111,31 +112,8 @@ const walk = (issue: SchemaIssue.Issue, path: ReadonlyArray<string | number>, fo
   }
 }
 
-const describe = (annotations: { readonly [key: string]: unknown } | undefined, otherwise: string): string => {
-  const expected = annotations?.["expected"] ?? annotations?.["identifier"] ?? annotations?.["title"]
-  return typeof expected === "string" ? expected : otherwise
-}
-
-const typeName = (ast: { readonly _tag: string; readonly literal?: unknown }): string => {
-  switch (ast._tag) {
-    case "Objects":
-      return "an object"
-    case "Arrays":
-      return "an array"
-    case "String":
-      return "a string"
-    case "Number":
-      return "a number"
-    case "Boolean":
-      return "a boolean"
-    case "Null":
-      return "null"
-    case "Literal":
-      return JSON.stringify(ast.literal)
-    default:
-      return `a value of type ${ast._tag.toLowerCase()}`
-  }
-}
+const describe = (annotations: { readonly [key: string]: unknown } | undefined, otherwise: string): string =>
+  named(annotations) ?? otherwise
 
 /** The error for a value that its schema refuses, with the place of the first fault in the message. */
 export const refusal = (

@@ -15,7 +15,8 @@ import { decodeHead, describeFault, lineOfMember, type Markdown, readMarkdown } 
 import type { Skill, SkillsFound } from "./contract.ts"
 
 const indexFile = "SKILL.md"
-const projectFolderNames = [".agents/skills", ".claude/skills", ".bezel/skills"]
+/** Folders of skills, in each folder of a trusted project. */
+export const projectSkillFolders = [".agents/skills", ".claude/skills", ".bezel/skills"]
 const maxSkills = 200
 const maxDescription = 1_024
 
@@ -87,7 +88,7 @@ export const findSkills = Effect.fn("skills.find")(function*(
   const places = [
     { folder: path.join(configDirectory, "skills"), root: null, source: "user" as const },
     ...projectFolders.flatMap((folder) =>
-      projectFolderNames.map((name) => ({ folder: path.join(folder, name), root, source: "project" as const }))
+      projectSkillFolders.map((name) => ({ folder: path.join(folder, name), root, source: "project" as const }))
     )
   ]
   const problems: Array<string> = []

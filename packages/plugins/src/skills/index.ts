@@ -1,4 +1,4 @@
 /** Skills: instructions for particular tasks, in folders, loaded when they are needed. */
 export * from "./contract.ts"
-export { findSkills } from "./find.ts"
+export { findSkills, projectSkillFolders } from "./find.ts"
 export { session as skillsSession } from "./session.ts"
