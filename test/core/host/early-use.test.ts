@@ -29,7 +29,8 @@ const early =
 
 const uses: ReadonlyArray<readonly [string, (facade: Facade<typeof Clock>) => Effect.Effect<unknown, unknown>]> = [
   ["calling a method", (facade) => facade.strike()],
-  ["waiting for its states", (facade) => facade.ready]
+  ["waiting for its states", (facade) => facade.ready],
+  ["reading a state", (facade) => Effect.sync(() => facade.hour.value)]
 ]
 
 describe("a facade that a facet uses during its setup", () => {

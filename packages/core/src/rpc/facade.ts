@@ -8,6 +8,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Scope from "effect/Scope"
 import type { JsonValue } from "../json/index.ts"
@@ -94,7 +95,9 @@ export class FacadeEntry {
     this.demand = new Demand(host.fork, this.follow, () => this.lose(), host.idleMillis).acquire
     const { events, methods, state } = token.contract
     this.cells = new Map(
-      Object.entries(state ?? {}).map(([name, schema]) => [name, new ReplicaCell(schema, this.demand)])
+      Object.entries(state ?? {}).map((
+        [name, schema]
+      ) => [name, new ReplicaCell(schema, this.demand, this.refuseEarly)])
     )
     this.facade = Object.freeze({
       ...more,
@@ -177,15 +180,22 @@ export class FacadeEntry {
   /** Nothing is there for a facet that is being set up: what it needs of other hosts it asks for when it is activated. */
   private inTime<A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.withFiber((fiber) => {
-      const facet = fiber.getRef(SetupOf)
-      return facet === null || facet.bound()
-        ? use()
-        : Effect.die(
-          new Error(
-            `Plugin ${facet.entry.id} used service "${this.address.service}" during setup. Services can be used from activation on: see ctx.onActivate.`
-          )
-        )
+      const early = this.early(fiber)
+      return early === null ? use() : Effect.die(early)
     })
+  }
+
+  private readonly refuseEarly = (): void => {
+    const fiber = Fiber.getCurrent()
+    const early = fiber === undefined ? null : this.early(fiber)
+    if (early !== null) throw early
+  }
+
+  private early(fiber: Fiber.Fiber<unknown, unknown>): Error | null {
+    const facet = fiber.getRef(SetupOf)
+    return facet === null || facet.bound() ? null : new Error(
+      `Plugin ${facet.entry.id} used service "${this.address.service}" during setup. Services can be used from activation on: see ctx.onActivate.`
+    )
   }
 
   /** Only the number that this call gave is its reference; it lives as long as the link it came over. */

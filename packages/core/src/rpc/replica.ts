@@ -24,6 +24,7 @@ export class ReplicaCell implements Replica<unknown> {
   readonly statuses: Stream.Stream<ReplicaStatus>
   readonly forEach: Replica<unknown>["forEach"]
   private readonly codec: JsonCodec
+  private readonly refuseEarly: () => void
   private readonly values = new Feed<Delivery<unknown>>()
   private readonly statusFeed = new Feed<Delivery<ReplicaStatus>>()
   private json: JsonValue = null
@@ -32,8 +33,12 @@ export class ReplicaCell implements Replica<unknown> {
   private count = 0
   private now: ReplicaStatus = "detached"
 
-  /** `demand` keeps the subscription behind this replica open for the length of a scope. */
-  constructor(schema: AnyCodec, demand: Effect.Effect<void, never, Scope.Scope>) {
+  /**
+   * `demand` keeps the subscription behind this replica open for the length of a scope; `refuseEarly` throws where its value
+   * may not be read yet.
+   */
+  constructor(schema: AnyCodec, demand: Effect.Effect<void, never, Scope.Scope>, refuseEarly: () => void) {
+    this.refuseEarly = refuseEarly
     this.codec = jsonCodec(schema)
     const values = Effect.andThen(
       demand,
@@ -47,6 +52,7 @@ export class ReplicaCell implements Replica<unknown> {
   }
 
   get value(): unknown {
+    this.refuseEarly()
     return this.current
   }
 
