@@ -1,12 +1,13 @@
 /**
  * Layout: blocks as rows of at most the given width, painted.
  *
- * Plain synchronous code on the path of every frame. Rows of a block are kept with the block (weakly), for one
- * width; a theme has a layout of its own; markdown that grows keeps its parser by `identity`, so a streaming answer lays out its new end only. Whatever
- * a block holds, the rows never exceed the width and hold no other escape sequence than ours.
+ * Plain synchronous code on the path of every frame. Rows of a block are kept with the block (weakly), for one width; a
+ * theme has a layout of its own; markdown that grows keeps what is finished by `identity`, so that of a streaming answer only
+ * the end is laid out. Whatever a block holds, the rows never exceed the width and hold no other escape sequence than ours.
  */
 import { getCapabilities, Image, Markdown, type MarkdownTheme, setCapabilityOverrides } from "@earendil-works/pi-tui"
 import type { Block, ImageBlock, MarkdownBlock, RowBlock, SpanStyle, TextBlock } from "./block.ts"
+import { makeGrowing, type MarkdownLayout } from "./growing.ts"
 import { describeImage, drawableSize } from "./image.ts"
 import type { Painter } from "./paint.ts"
 import { sanitize } from "./sanitize.ts"
@@ -56,7 +57,7 @@ export interface LayoutOptions {
 
 export const makeLayout = (painter: Painter, options: LayoutOptions = {}): Layout => {
   const cache = new WeakMap<Block, Cached>()
-  const documents = new WeakMap<object, Markdown>()
+  const documents = new WeakMap<object, MarkdownLayout>()
   const theme = markdownTheme(painter)
 
   const indented = (rows: ReadonlyArray<string>, indent: number): ReadonlyArray<string> =>
@@ -79,28 +80,28 @@ export const makeLayout = (painter: Painter, options: LayoutOptions = {}): Layou
     return rows.map((row, index) => (index === 0 ? first : later) + row)
   }
 
+  const markdownOf = (style: SpanStyle): MarkdownLayout => (source, width) => {
+    // A component that is given another text takes rows of blocks that read alike for those of others that are not.
+    const document = new Markdown(source, 0, 0, theme, {
+      ...(style.color === undefined && style.dim !== true
+        ? {}
+        : {
+          color: (painted: string) => painter.style(painted, { color: style.color ?? "text", dim: style.dim === true })
+        }),
+      bold: style.bold === true,
+      italic: style.italic === true
+    }, { renderLatex: false, preserveOrderedListMarkers: true })
+    // It pads rows to the full width; trailing blanks would be copied with the text.
+    return document.render(width).map((row) => fit(row.replace(/ +$/, ""), width))
+  }
+
   const markdownRows = (block: MarkdownBlock, width: number): ReadonlyArray<string> => {
     const indent = room(block.indent, width)
-    const source = sanitize(block.source)
-    let document = block.identity === null ? undefined : documents.get(block.identity)
-    if (document === undefined) {
-      const { style } = block
-      document = new Markdown(source, 0, 0, theme, {
-        ...(style.color === undefined && style.dim !== true
-          ? {}
-          : {
-            color: (painted: string) =>
-              painter.style(painted, { color: style.color ?? "text", dim: style.dim === true })
-          }),
-        bold: style.bold === true,
-        italic: style.italic === true
-      }, { renderLatex: false, preserveOrderedListMarkers: true })
-      if (block.identity !== null) documents.set(block.identity, document)
-    } else {
-      document.setText(source)
-    }
-    // The component pads rows to the full width; trailing blanks would be copied with the text.
-    return indented(document.render(width - indent).map((row) => fit(row.replace(/ +$/, ""), width - indent)), indent)
+    const lay = markdownOf(block.style)
+    if (block.identity === null) return indented(lay(sanitize(block.source), width - indent), indent)
+    const growing = documents.get(block.identity) ?? makeGrowing(lay)
+    documents.set(block.identity, growing)
+    return indented(growing(block.source, width - indent), indent)
   }
 
   const rowRows = (block: RowBlock, width: number): ReadonlyArray<string> => {
