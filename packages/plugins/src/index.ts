@@ -5,12 +5,13 @@
  * host boots. Order is meaning: providers and tools first, the gate over tools after them, what is shown last. All are required:
  * one that fails to start fails its host.
  */
-import type { HostContexts, HostName } from "@bezel/core/host"
+import type { HostContexts, HostName, Power } from "@bezel/core/host"
 import type { Facet, ManifestEntry, PluginSource } from "@bezel/core/kernel"
 import * as Effect from "effect/Effect"
 import type { AccountsOptions } from "./accounts/contract.ts"
 import type { AgentsOptions } from "./agents/contract.ts"
 import type { CommandsOptions } from "./commands/contract.ts"
+import type { ConnectOptions } from "./connect/contract.ts"
 import type { ContextOptions } from "./context/contract.ts"
 import type { LimitsOptions } from "./limits/contract.ts"
 import type { McpOptions } from "./mcp/contract.ts"
@@ -23,6 +24,7 @@ import type { ToolsOptions } from "./tools/contract.ts"
 export interface BuiltinOptions {
   readonly providers?: ProvidersPluginOptions
   readonly accounts?: AccountsOptions
+  readonly connect?: ConnectOptions
   readonly tools?: ToolsOptions
   readonly context?: ContextOptions
   readonly permissions?: PermissionOptions
@@ -37,6 +39,7 @@ type Feature =
   | "providers"
   | "accounts"
   | "preferences"
+  | "connect"
   | "sandbox"
   | "shell"
   | "tools"
@@ -68,6 +71,7 @@ const order: ReadonlyArray<Feature> = [
   "providers",
   "accounts",
   "preferences",
+  "connect",
   "sandbox",
   "tools",
   "todo",
@@ -97,6 +101,13 @@ const order: ReadonlyArray<Feature> = [
   "shell"
 ]
 
+/** Built-in plugins are granted what they need as any other is. */
+const grants: { readonly [F in Feature]?: ReadonlyArray<Power> } = {
+  agents: ["turns"],
+  compaction: ["turns"],
+  history: ["reverting"]
+}
+
 /** The manifest entries of the built-in plugins, in order. */
 export const builtinEntries = (version: string, options: BuiltinOptions = {}): ReadonlyArray<ManifestEntry> =>
   order.map((feature) => entryOf(feature, version, options))
@@ -104,7 +115,14 @@ export const builtinEntries = (version: string, options: BuiltinOptions = {}): R
 const entryOf = (feature: Feature, version: string, options: { readonly [F in Feature]?: object }): ManifestEntry => {
   const given = feature === "mcp" ? { version, ...options.mcp } : options[feature]
   const name = feature.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  return { id: `bezel.${name}`, version, required: true, ...(given === undefined ? {} : { options: { ...given } }) }
+  const powers = grants[feature]
+  return {
+    id: `bezel.${name}`,
+    version,
+    required: true,
+    ...(given === undefined ? {} : { options: { ...given } }),
+    ...(powers === undefined ? {} : { grants: powers })
+  }
 }
 
 /** Entries with the loaders of their facets; a plugin without a facet for a host is `absent` there. */

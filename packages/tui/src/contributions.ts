@@ -186,6 +186,8 @@ export interface Ui {
     readonly title: string
     readonly body?: ReadonlyArray<Block>
     readonly placeholder?: string
+    /** What is typed or pasted is not shown, only how much of it there is. */
+    readonly secret?: boolean
   }) => Effect.Effect<string | null>
   /** Dismissing is a no. */
   readonly confirm: (options: {

@@ -4,6 +4,7 @@
 import type { ProviderKey } from "@bezel/core/model"
 import { Interaction, LocalService, RemoteService } from "@bezel/core/service"
 import type * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 
 /** What goes wrong with stored keys: one sentence that says where and what to do. It never holds a key. */
@@ -26,6 +27,8 @@ export interface CredentialsShape {
   readonly list: Effect.Effect<ReadonlyArray<CredentialInfo>, CredentialError>
   /** The key as it is good now: a token that is about to expire has been renewed. `null`: none is stored. */
   readonly get: (provider: string) => Effect.Effect<ProviderKey | null, CredentialError>
+  /** Stores it, in place of one that there was; providers have it from then on. */
+  readonly set: (provider: string, key: Redacted.Redacted) => Effect.Effect<void, CredentialError>
   /** Forgets it; false: there was none. */
   readonly remove: (provider: string) => Effect.Effect<boolean, CredentialError>
 }

@@ -23,8 +23,6 @@ export const session = Effect.fn("accounts/session")(function*(ctx: Context) {
   const directory = options.directory ??
     (yield* Effect.provide(AppPaths.use((paths) => Effect.succeed(paths.data)), AppPaths.layer))
   const store = makeCredentialStore(directory)
-  yield* ctx.provide(Credentials, { list: store.list, get: store.get, remove: store.remove })
-
   let stored: ReadonlySet<string> = new Set()
   /** Damaged keys make no location fail: whoever needs one is told when it is asked for. */
   const look = Effect.matchEffect(store.list, {
@@ -54,6 +52,12 @@ export const session = Effect.fn("accounts/session")(function*(ctx: Context) {
     }
   })
   const refresh = Effect.andThen(look, ctx.provider.reload)
+  yield* ctx.provide(Credentials, {
+    list: store.list,
+    get: store.get,
+    set: (provider, key) => Effect.andThen(store.setKey(provider, key), refresh),
+    remove: store.remove
+  })
 
   const signIn = Effect.fn("accounts.signIn")(function*(provider: string, sessionID: string) {
     const given = ctx.settings.get(ProvidersSetting)

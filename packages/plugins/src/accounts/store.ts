@@ -48,7 +48,7 @@ const renewAhead = 60_000
 /** How long another process may hold the lock: one renewal. */
 const lockMillis = 45_000
 
-export interface CredentialStore extends CredentialsShape {
+export interface CredentialStore extends Omit<CredentialsShape, "set"> {
   readonly setKey: (provider: string, key: Redacted.Redacted) => Effect.Effect<void, CredentialError>
   readonly setGrant: (
     provider: string,

@@ -48,29 +48,53 @@ export const makeUserSettings = (configDirectory: string): UserSettingsShape => 
       : Effect.succeed(decoded)
   }
 
+  /** Writes the file as `edit` makes it of what is there; `null`: nothing is to be changed. */
+  const change = (
+    edit: (
+      written: string,
+      before: { readonly [key: string]: JsonValue },
+      put: (path: ReadonlyArray<string>, value: JsonValue) => string
+    ) => string | null
+  ) =>
+    one.withPermits(1)(Effect.gen(function*() {
+      const written = yield* text
+      const before = yield* parsed(written)
+      const base = written.trim() === "" ? "{}\n" : written
+      const formattingOptions = { insertSpaces: true, tabSize: 2, eol: base.includes("\r\n") ? "\r\n" : "\n" }
+      const next = edit(
+        base,
+        before,
+        (path, value) => applyEdits(base, modify(base, [...path], value, { formattingOptions }))
+      )
+      if (next === null) return
+      yield* Effect.try({
+        try: () => privateFolder(configDirectory),
+        catch: () => wrong(`Cannot create the folder ${configDirectory} for settings.`)
+      })
+      // Who keeps settings elsewhere and links them here goes on with the link.
+      const target = yield* Effect.promise(() => fs.realpath(file).catch(() => file))
+      yield* Effect.mapError(
+        writePrivateFile(target, next),
+        ({ reason }) => wrong(`Cannot write the settings in ${file}: ${reason}.`)
+      )
+    }))
+
   return {
     file,
     read: Effect.flatMap(text, parsed),
     set: (key, value) =>
-      one.withPermits(1)(Effect.gen(function*() {
-        const written = yield* text
-        const before = yield* parsed(written)
-        if (value === undefined && !Object.hasOwn(before, key)) return
-        const base = written.trim() === "" ? "{}\n" : written
-        const formattingOptions = { insertSpaces: true, tabSize: 2, eol: base.includes("\r\n") ? "\r\n" : "\n" }
-        const next = value === undefined
-          ? without(base, key)
-          : applyEdits(base, modify(base, [key], value, { formattingOptions }))
-        yield* Effect.try({
-          try: () => privateFolder(configDirectory),
-          catch: () => wrong(`Cannot create the folder ${configDirectory} for settings.`)
-        })
-        // Who keeps settings elsewhere and links them here goes on with the link.
-        const target = yield* Effect.promise(() => fs.realpath(file).catch(() => file))
-        yield* Effect.mapError(
-          writePrivateFile(target, next),
-          ({ reason }) => wrong(`Cannot write the settings in ${file}: ${reason}.`)
-        )
-      }))
+      change((written, before, put) =>
+        value !== undefined ? put([key], value) : Object.hasOwn(before, key) ? without(written, key) : null
+      ),
+    setIn: (section, member, value) =>
+      change((_, before, put) => {
+        const now = Object.hasOwn(before, section) ? before[section] : undefined
+        // A section that is none is not ours to mend: reading the settings says what is wrong with it.
+        return typeof now === "object" && now !== null && !Array.isArray(now)
+          ? put([section, member], value)
+          : now === undefined
+          ? put([section], { [member]: value })
+          : null
+      })
   }
 }

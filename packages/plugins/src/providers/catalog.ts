@@ -18,6 +18,7 @@ import type { ModelCatalogue } from "./catalogue.ts"
 import type { ModelOptions, ProviderOptions } from "./contract.ts"
 import { discoverModels } from "./discover.ts"
 import { keyFromCommand } from "./key-command.ts"
+import { places } from "./places.ts"
 
 /** What the environment says about providers. */
 export interface ProviderEnvironment {
@@ -25,6 +26,8 @@ export interface ProviderEnvironment {
   readonly anthropicURL: string | null
   readonly openAIKey: Redacted.Redacted | null
   readonly openAIURL: string | null
+  /** Keys by variable, of `places`. */
+  readonly keys?: ReadonlyMap<string, Redacted.Redacted>
 }
 
 /** Where a provider's key is from, for people, and how to get it. */
@@ -47,6 +50,8 @@ interface Base {
   readonly publicURL: string | null
   readonly key: KnownKey | null
   readonly keyVariable: string | null
+  /** Asked with the key beside the list of models, where that is for everybody. */
+  readonly keyCheck: string | null
   readonly models: { readonly [id: string]: ModelOptions }
   readonly openEnded: boolean
   /** What is assumed of a model that nothing is known of. */
@@ -64,6 +69,7 @@ const builtIn = (environment: ProviderEnvironment): ReadonlyArray<Base> => [
     publicURL: "https://api.anthropic.com/v1",
     key: environment.anthropicKey === null ? null : fixedKey("ANTHROPIC_API_KEY", environment.anthropicKey),
     keyVariable: "ANTHROPIC_API_KEY",
+    keyCheck: null,
     models: {
       "claude-opus-5-5": { ...claude, name: "Claude Opus 5.5" },
       "claude-sonnet-5-5": { ...claude, name: "Claude Sonnet 5.5" },
@@ -82,10 +88,22 @@ const builtIn = (environment: ProviderEnvironment): ReadonlyArray<Base> => [
     publicURL: "https://api.openai.com/v1",
     key: environment.openAIKey === null ? null : fixedKey("OPENAI_API_KEY", environment.openAIKey),
     keyVariable: "OPENAI_API_KEY",
+    keyCheck: null,
     models: {},
     openEnded: true,
     unknown: { images: true }
-  }
+  },
+  ...places.map(({ id, keyCheck, name, url, variable }): Base => {
+    const key = environment.keys?.get(variable)
+    return {
+      ...added(id),
+      name,
+      publicURL: url,
+      key: key === undefined ? null : fixedKey(variable, key),
+      keyVariable: variable,
+      keyCheck: keyCheck ?? null
+    }
+  })
 ]
 
 /** `ANTHROPIC_BASE_URL` names, by custom, the place without the version. */
@@ -102,6 +120,7 @@ const added = (id: string): Base => ({
   publicURL: null,
   key: null,
   keyVariable: null,
+  keyCheck: null,
   models: {},
   openEnded: true,
   unknown: {}
@@ -162,6 +181,7 @@ const discovery = (base: Base, connection: Omit<Connection, "key">): Pick<Provid
         name: base.name,
         baseURL,
         anthropic: connection.package === anthropicPackage,
+        keyCheck: baseURL === base.publicURL ? base.keyCheck : null,
         headers: connection.headers
       }, key))
   }

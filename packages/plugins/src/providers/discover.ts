@@ -36,6 +36,8 @@ export interface Place {
   readonly baseURL: string
   /** Whether the key goes as Anthropic wants it. */
   readonly anthropic: boolean
+  /** A path that is asked with the key first; `null`: the list itself is for those with a key only. */
+  readonly keyCheck: string | null
   readonly headers: { readonly [name: string]: Redacted.Redacted }
 }
 
@@ -54,26 +56,43 @@ export const discoverModels = Effect.fnUntraced(function*(place: Place, key: Pro
     : place.anthropic && key.kind === "key"
     ? { "x-api-key": Redacted.value(key.value) }
     : { authorization: `Bearer ${Redacted.value(key.value)}` }
-  const { ok, status, text } = yield* Effect.tryPromise({
-    try: async (signal) => {
-      const response = await fetch(`${place.baseURL.replace(/\/+$/, "")}/models`, {
-        headers: {
-          accept: "application/json",
-          ...(place.anthropic ? { "anthropic-version": "2023-06-01" } : {}),
-          ...authorization,
-          ...Object.fromEntries(Object.entries(place.headers).map(([header, value]) => [header, Redacted.value(value)]))
-        },
-        // A redirect would hand the key to another place.
-        redirect: "error",
-        signal
-      })
-      return { ok: response.ok, status: response.status, text: await readBounded(response) }
-    },
-    catch: () => wrong("it could not be reached")
-  }).pipe(Effect.timeoutOrElse({
-    duration: limitMillis,
-    orElse: () => Effect.fail(wrong(`it did not answer within ${limitMillis / 1000} seconds`))
-  }))
+  const ask = (path: string) =>
+    Effect.tryPromise({
+      try: async (signal) => {
+        const response = await fetch(`${place.baseURL.replace(/\/+$/, "")}${path}`, {
+          headers: {
+            accept: "application/json",
+            ...(place.anthropic ? { "anthropic-version": "2023-06-01" } : {}),
+            ...authorization,
+            ...Object.fromEntries(
+              Object.entries(place.headers).map(([header, value]) => [header, Redacted.value(value)])
+            )
+          },
+          // A redirect would hand the key to another place.
+          redirect: "error",
+          signal
+        })
+        return { ok: response.ok, status: response.status, text: await readBounded(response) }
+      },
+      catch: () => wrong("it could not be reached")
+    }).pipe(Effect.timeoutOrElse({
+      duration: limitMillis,
+      orElse: () => Effect.fail(wrong(`it did not answer within ${limitMillis / 1000} seconds`))
+    }))
+  const refusesKey = (status: number) => key !== null && (status === 401 || status === 403)
+  const refused = (status: number) =>
+    new ModelError({
+      kind: "auth",
+      message: `${name} does not accept the key (status ${status}).`,
+      retryable: false,
+      retryAfterMs: null
+    })
+  if (place.keyCheck !== null && key !== null) {
+    const { status } = yield* ask(place.keyCheck)
+    if (refusesKey(status)) return yield* refused(status)
+  }
+  const { ok, status, text } = yield* ask("/models")
+  if (refusesKey(status)) return yield* refused(status)
   if (!ok) return yield* wrong(`it answered with status ${status}`)
   const answer = Option.getOrNull(Schema.decodeUnknownOption(Answer)(text))
   if (answer === null) return yield* wrong("its answer is no list of models")

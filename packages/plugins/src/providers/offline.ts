@@ -18,6 +18,7 @@ import type {
 } from "@bezel/core/model"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { guidance } from "./guidance.ts"
 import { grammarHelp, type OfflineCommand, parseCommands } from "./offline-grammar.ts"
 
 const offlineInfo: ModelInfo = {
@@ -176,11 +177,7 @@ const introduction = (turn: Turn, connect: ReadonlyArray<string>): string => {
     ...(previous === undefined
       ? []
       : [`Before this you asked me ${asked} in this conversation, the last was: ${firstLine(previous)}`]),
-    connect.length === 0
-      ? "To connect a real model, set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` (for your own server `OPENAI_BASE_URL`), or add a provider to `bezel.jsonc`; then choose a model with `--model PROVIDER/MODEL` or the setting `model`. `bezel model list` shows what there is."
-      : `A real model is at hand: choose one with \`--model PROVIDER/MODEL\` or the setting \`model\`, where PROVIDER is ${
-        connect.join(" or ")
-      }. \`bezel model list\` shows what there is.`
+    guidance(connect)
   ].join("\n\n")
 }
 

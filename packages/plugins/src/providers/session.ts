@@ -2,8 +2,8 @@
  * Contributes model providers to a location: the built-in ones, what is known of their models, those of the settings, and
  * `bezel/offline`.
  *
- * Keys come from the environment (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_BASE_URL`) and from
- * settings, and are `Redacted` from the moment they are read.
+ * Keys come from the environment (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_BASE_URL`, those of
+ * `places.ts`) and from settings, and are `Redacted` from the moment they are read.
  */
 import type { SessionContext } from "@bezel/core/host"
 import { parseModelRef, type Provider } from "@bezel/core/model"
@@ -18,6 +18,7 @@ import { makeProviders, type ProviderEnvironment } from "./catalog.ts"
 import { type ModelCatalogue, readCatalogue, writeCatalogue } from "./catalogue.ts"
 import { Models, ModelSetting, ProvidersPluginOptions, ProvidersSetting } from "./contract.ts"
 import { offlineProvider } from "./offline.ts"
+import { places } from "./places.ts"
 
 /** A variable that is set but empty counts as not set: that is how shells unset for one command. */
 const variable = (name: string) =>
@@ -33,7 +34,11 @@ export const readEnvironment: Effect.Effect<ProviderEnvironment, Config.ConfigEr
   anthropicKey: secret("ANTHROPIC_API_KEY"),
   anthropicURL: variable("ANTHROPIC_BASE_URL"),
   openAIKey: secret("OPENAI_API_KEY"),
-  openAIURL: variable("OPENAI_BASE_URL")
+  openAIURL: variable("OPENAI_BASE_URL"),
+  keys: Effect.map(
+    Effect.forEach(places, ({ variable: name }) => Effect.map(secret(name), (key) => ({ name, key }))),
+    (all) => new Map(all.flatMap(({ key, name }) => key === null ? [] : [[name, key] as const]))
+  )
 })
 
 type Context = Pick<SessionContext, "settings" | "provide" | "options"> & {

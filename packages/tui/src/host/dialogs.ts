@@ -5,7 +5,7 @@
  * queue. One that opens by itself while somebody types swallows keys until the typing has paused, and says so meanwhile, so
  * that a line on its way to the editor never answers a question that was not yet read.
  */
-import { getKeybindings, Input } from "@earendil-works/pi-tui"
+import { CURSOR_MARKER, getKeybindings, Input } from "@earendil-works/pi-tui"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { type Block, group, row, rule, type Span, span, text } from "../block.ts"
@@ -37,6 +37,10 @@ export interface Dialogs extends Pick<Ui, "select" | "input" | "confirm"> {
   /** A key went elsewhere: somebody is typing. */
   readonly typed: () => void
 }
+
+/** How much of a secret there is, and the cursor behind it. Where the cursor stands within it nobody needs to know. */
+const secretRow = (length: number, width: number): string =>
+  `› ${"•".repeat(Math.max(0, Math.min(length, width - 4)))}${CURSOR_MARKER}`
 
 /** `now` in milliseconds, monotonic; `changed` asks for a frame. */
 export const makeDialogs = (changed: () => void, now: () => number): Dialogs => {
@@ -143,8 +147,12 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
       line.onSubmit = (value) => answer(value)
       line.onEscape = () => answer(null)
       return {
-        blocks: () => heading(options.title, options.body ?? []),
-        rows: (width) => line.render(Math.max(4, width)),
+        blocks: () => [
+          ...heading(options.title, options.body ?? []),
+          ...(options.secret === true ? [hint("enter takes it · esc cancel")] : [])
+        ],
+        rows: (width) =>
+          options.secret === true ? [secretRow(line.getValue().length, width)] : line.render(Math.max(4, width)),
         key: (sequence) => line.handleInput(sequence),
         paste: (pasted) => {
           // eslint-disable-next-line no-control-regex
