@@ -13,7 +13,7 @@ import type * as Scope from "effect/Scope"
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { createServer } from "node:http"
 import type { OAuthOptions } from "../providers/contract.ts"
-import { CredentialError } from "./contract.ts"
+import { CredentialError, type SignInServer, type TokenServer, type UnknownServer } from "./contract.ts"
 
 /** What a server has given. */
 export interface Grant {
@@ -52,13 +52,36 @@ const readBounded = async (response: Response): Promise<string> => {
   return text
 }
 
-const requestToken = Effect.fnUntraced(function*(provider: string, url: string, form: Record<string, string>) {
+/** What a form and a header say of the client. */
+const clientOf = ({ clientAuth, clientID, clientSecret, resource }: TokenServer) => {
+  const secret = clientSecret === undefined ? null : Redacted.value(clientSecret)
+  const basic = secret !== null && clientAuth === "basic"
+  const encode = (text: string) => new URLSearchParams({ a: text }).toString().slice(2)
+  return {
+    headers: basic
+      ? { authorization: `Basic ${Buffer.from(`${encode(clientID)}:${encode(secret)}`).toString("base64")}` }
+      : {},
+    form: {
+      ...(basic ? {} : { client_id: clientID }),
+      ...(secret === null || basic ? {} : { client_secret: secret }),
+      ...(resource === undefined ? {} : { resource })
+    }
+  }
+}
+
+const requestToken = Effect.fnUntraced(function*(provider: string, server: TokenServer, form: Record<string, string>) {
+  const url = server.tokenURL
+  const client = clientOf(server)
   const { ok, status, text } = yield* Effect.tryPromise({
     try: async (signal) => {
       const response = await fetch(url, {
         method: "POST",
-        headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" },
-        body: new URLSearchParams(form),
+        headers: {
+          "content-type": "application/x-www-form-urlencoded",
+          accept: "application/json",
+          ...client.headers
+        },
+        body: new URLSearchParams({ ...form, ...client.form }),
         redirect: "error",
         signal
       })
@@ -76,7 +99,10 @@ const requestToken = Effect.fnUntraced(function*(provider: string, url: string, 
     const why = said === null
       ? `it answered with status ${status}`
       : plain(`${said.error}${said.error_description === undefined ? "" : `, ${said.error_description}`}`)
-    return yield* fail(`${provider} did not accept the sign-in: ${why}.`)
+    return yield* new CredentialError({
+      message: `${provider} did not accept the sign-in: ${why}.`,
+      ...(said?.error === "invalid_grant" ? { refused: true } : {})
+    })
   }
   const answer = Option.getOrNull(Schema.decodeUnknownOption(TokenAnswer)(text))
   if (answer === null) return yield* fail(`Cannot sign in to ${provider}: ${url} did not answer with a token.`)
@@ -93,15 +119,11 @@ const requestToken = Effect.fnUntraced(function*(provider: string, url: string, 
 /** A grant in place of one that expires. A server may keep the refresh token by not naming another (RFC 6749, 6). */
 export const renew = (
   provider: string,
-  { clientID, tokenURL }: { readonly clientID: string; readonly tokenURL: string },
+  server: TokenServer,
   refresh: Redacted.Redacted
 ): Effect.Effect<Grant, CredentialError> =>
   Effect.map(
-    requestToken(provider, tokenURL, {
-      grant_type: "refresh_token",
-      refresh_token: Redacted.value(refresh),
-      client_id: clientID
-    }),
+    requestToken(provider, server, { grant_type: "refresh_token", refresh_token: Redacted.value(refresh) }),
     (grant) => grant.refresh === null ? { ...grant, refresh } : grant
   )
 
@@ -109,6 +131,8 @@ export const renew = (
 export interface Begun {
   /** Where a person goes. */
   readonly url: string
+  /** Where it is, to be kept with what it gives. */
+  readonly server: SignInServer
   /** Completes when the browser comes back, with its code. */
   readonly returned: Effect.Effect<string, CredentialError>
   /** Exchanges the code, by itself or as the whole address that the browser was sent to. */
@@ -123,9 +147,19 @@ const equal = (left: string, right: string): boolean => {
   return a !== undefined && b !== undefined && timingSafeEqual(a, b)
 }
 
+/** What the browser brings back. */
+type Back = { readonly code: string; readonly issuer: string | null } | { readonly problem: string }
+
+const checkIssuer = (provider: string, server: SignInServer, issuer: string | null) =>
+  issuer === null || server.issuer === undefined || issuer === server.issuer
+    ? Effect.void
+    : fail(
+      `The sign-in to ${provider} failed: the answer came from ${plain(issuer)}, not from ${plain(server.issuer)}.`
+    )
+
 /** Listens on loopback for the browser, for the life of the scope. */
 const listen = Effect.fnUntraced(function*(provider: string, state: string, port: number) {
-  const result = Promise.withResolvers<{ readonly code: string } | { readonly problem: string }>()
+  const result = Promise.withResolvers<Back>()
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://127.0.0.1")
     const answer = (status: number, title: string, text: string) =>
@@ -142,7 +176,7 @@ const listen = Effect.fnUntraced(function*(provider: string, state: string, port
       return result.resolve({ problem: plain(searchParams.get("error") ?? "no code came back") })
     }
     answer(200, "Signed in", "Signed in. This page can be closed.")
-    result.resolve({ code })
+    result.resolve({ code, issuer: searchParams.get("iss") })
   })
   yield* Effect.acquireRelease(
     Effect.tryPromise({
@@ -165,29 +199,27 @@ const listen = Effect.fnUntraced(function*(provider: string, state: string, port
   )
   const address = server.address()
   const bound = typeof address === "object" && address !== null ? address.port : port
-  const returned = Effect.flatMap(
-    Effect.promise(() => result.promise),
-    (back) => "code" in back ? Effect.succeed(back.code) : fail(`The sign-in to ${provider} failed: ${back.problem}.`)
-  )
-  return { redirect: `http://127.0.0.1:${bound}/callback`, returned }
+  return { redirect: `http://127.0.0.1:${bound}/callback`, returned: Effect.promise(() => result.promise) }
 })
 
 /** Begins a sign-in; its scope is as long as it may take. */
 export const begin = Effect.fnUntraced(function*(
   provider: string,
-  options: OAuthOptions
+  options: OAuthOptions | UnknownServer
 ): Effect.fn.Return<Begun, CredentialError, Scope.Scope> {
   const state = randomBytes(24).toString("base64url")
   const verifier = randomBytes(48).toString("base64url")
   const { redirect, returned } = options.redirectURL === undefined
     ? yield* listen(provider, state, options.port ?? 0)
     : { redirect: options.redirectURL, returned: Effect.never }
-  const url = new URL(options.authorizeURL)
+  const server: SignInServer = "find" in options ? yield* options.find(redirect) : options
+  const url = new URL(server.authorizeURL)
   const query = {
     response_type: "code",
-    client_id: options.clientID,
+    client_id: server.clientID,
     redirect_uri: redirect,
-    ...(options.scopes === undefined ? {} : { scope: options.scopes.join(" ") }),
+    ...(server.scopes === undefined ? {} : { scope: server.scopes.join(" ") }),
+    ...(server.resource === undefined ? {} : { resource: server.resource }),
     state,
     code_challenge: createHash("sha256").update(verifier).digest("base64url"),
     code_challenge_method: "S256"
@@ -195,7 +227,11 @@ export const begin = Effect.fnUntraced(function*(
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
   return {
     url: url.href,
-    returned,
+    server,
+    returned: Effect.flatMap(returned, (back) =>
+      "code" in back
+        ? Effect.as(checkIssuer(provider, server, back.issuer), back.code)
+        : fail(`The sign-in to ${provider} failed: ${back.problem}.`)),
     finish: (given) =>
       Effect.gen(function*() {
         const written = given.trim()
@@ -204,14 +240,14 @@ export const begin = Effect.fnUntraced(function*(
         if (address !== null && !equal(address.get("state") ?? "", state)) {
           return yield* fail(`This address does not belong to this sign-in to ${provider}; begin again.`)
         }
+        yield* checkIssuer(provider, server, address?.get("iss") ?? null)
         if (code === "") {
           return yield* fail(`There is no code in what was given; begin the sign-in to ${provider} again.`)
         }
-        return yield* requestToken(provider, options.tokenURL, {
+        return yield* requestToken(provider, server, {
           grant_type: "authorization_code",
           code,
           redirect_uri: redirect,
-          client_id: options.clientID,
           code_verifier: verifier
         })
       })

@@ -10,8 +10,8 @@ import { ModelError } from "@bezel/core/model"
 import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { ProvidersSetting } from "../providers/contract.ts"
-import { Accounts, AccountsOptions, CredentialError, Credentials, SignIn } from "./contract.ts"
+import { type OAuthOptions, ProvidersSetting } from "../providers/contract.ts"
+import { Accounts, AccountsOptions, CredentialError, Credentials, SignIn, type UnknownServer } from "./contract.ts"
 import { begin } from "./oauth.ts"
 import { makeCredentialStore } from "./store.ts"
 
@@ -52,11 +52,31 @@ export const session = Effect.fn("accounts/session")(function*(ctx: Context) {
     }
   })
   const refresh = Effect.andThen(look, ctx.provider.reload)
+
+  /** The browser may bring the code by itself; then the dialog closes. */
+  const ask = Effect.fn("accounts.ask")(function*(
+    key: string,
+    name: string,
+    server: OAuthOptions | UnknownServer,
+    sessionID: string
+  ) {
+    const begun = yield* begin(name, server)
+    const asked = Effect.map(
+      ctx.interactions.request(SignIn, { provider: name, url: begun.url }, { sessionID }),
+      (outcome) => outcome.type === "answered" ? outcome.response.code : null
+    )
+    const code = yield* Effect.raceFirst(asked, begun.returned)
+    if (code === null) return false
+    yield* store.setGrant(key, yield* begun.finish(code), begun.server)
+    return true
+  }, Effect.scoped)
+
   yield* ctx.provide(Credentials, {
     list: store.list,
     get: store.get,
     set: (provider, key) => Effect.andThen(store.setKey(provider, key), refresh),
-    remove: store.remove
+    remove: store.remove,
+    signIn: ({ key, name, server, sessionID }) => ask(key, name, server, sessionID)
   })
 
   const signIn = Effect.fn("accounts.signIn")(function*(provider: string, sessionID: string) {
@@ -68,19 +88,9 @@ export const session = Effect.fn("accounts/session")(function*(ctx: Context) {
           `One cannot sign in to ${provider}: its settings say nothing of oauth. bezel auth set ${provider} stores a key.`
       })
     }
-    return yield* Effect.scoped(Effect.gen(function*() {
-      const begun = yield* begin(provider, oauth)
-      const asked = Effect.map(
-        ctx.interactions.request(SignIn, { provider, url: begun.url }, { sessionID }),
-        (outcome) => outcome.type === "answered" ? outcome.response.code : null
-      )
-      // The browser may bring the code by itself; then the dialog closes.
-      const code = yield* Effect.raceFirst(asked, begun.returned)
-      if (code === null) return { signedIn: false }
-      yield* store.setGrant(provider, yield* begun.finish(code), oauth)
-      yield* refresh
-      return { signedIn: true }
-    }))
+    const signedIn = yield* ask(provider, provider, oauth, sessionID)
+    if (signedIn) yield* refresh
+    return { signedIn }
   })
 
   yield* ctx.provide(Accounts, {

@@ -12,12 +12,12 @@ import { fileLock } from "@bezel/core/storage"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { CredentialError, type CredentialInfo, type CredentialsShape } from "./contract.ts"
+import { CredentialError, type CredentialInfo, type CredentialsShape, type TokenServer } from "./contract.ts"
 import { type Grant, renew } from "./oauth.ts"
 
 const Secret = Schema.RedactedFromValue(Schema.NonEmptyString)
@@ -32,6 +32,9 @@ const Stored = Schema.Union([
     /** Where it is renewed, as it was when it was signed in for. */
     tokenURL: Schema.String,
     clientID: Schema.String,
+    clientSecret: Schema.optionalKey(Secret),
+    clientAuth: Schema.optionalKey(Schema.Literals(["basic", "post"])),
+    resource: Schema.optionalKey(Schema.String),
     savedAt: Schema.Finite
   })
 ])
@@ -48,12 +51,12 @@ const renewAhead = 60_000
 /** How long another process may hold the lock: one renewal. */
 const lockMillis = 45_000
 
-export interface CredentialStore extends Omit<CredentialsShape, "set"> {
+export interface CredentialStore extends Omit<CredentialsShape, "set" | "signIn"> {
   readonly setKey: (provider: string, key: Redacted.Redacted) => Effect.Effect<void, CredentialError>
   readonly setGrant: (
     provider: string,
     grant: Grant,
-    server: { readonly tokenURL: string; readonly clientID: string }
+    server: TokenServer
   ) => Effect.Effect<void, CredentialError>
 }
 
@@ -112,20 +115,24 @@ export const makeCredentialStore = (directory: string): CredentialStore => {
   const of = (all: Providers, provider: string): Stored | null =>
     Object.hasOwn(all, provider) ? all[provider] ?? null : null
 
-  const isGood = (stored: Stored, now: number): boolean =>
-    stored.kind === "key" || stored.refresh === null || stored.expiresAt === null || now < stored.expiresAt - renewAhead
+  /** A token that cannot be renewed is as good as it gets. */
+  const isGood = (stored: Stored, now: number, refused: Redacted.Redacted | undefined): boolean => {
+    if (stored.kind === "key" || stored.refresh === null) return true
+    if (refused !== undefined && Redacted.value(refused) === Redacted.value(stored.access)) return false
+    return stored.expiresAt === null || now < stored.expiresAt - renewAhead
+  }
 
   const keyOf = (stored: Stored): ProviderKey =>
     stored.kind === "key" ? { kind: "key", value: stored.key } : { kind: "token", value: stored.access }
 
-  const renewed = (provider: string) =>
+  const renewed = (provider: string, name: string, refused: Redacted.Redacted | undefined) =>
     locked(Effect.gen(function*() {
       const all = yield* read
       const stored = of(all, provider)
       // Another process may have been quicker.
-      if (stored === null || isGood(stored, yield* Clock.currentTimeMillis)) return stored
+      if (stored === null || isGood(stored, yield* Clock.currentTimeMillis, refused)) return stored
       if (stored.kind === "key" || stored.refresh === null) return stored
-      const grant = yield* renew(provider, stored, stored.refresh)
+      const grant = yield* renew(name, stored, stored.refresh)
       const next: Stored = { ...stored, ...grant, savedAt: yield* Clock.currentTimeMillis }
       yield* write({ ...all, [provider]: next })
       return next
@@ -139,11 +146,12 @@ export const makeCredentialStore = (directory: string): CredentialStore => {
         savedAt: stored.savedAt,
         expiresAt: stored.kind === "key" ? null : stored.expiresAt
       }))),
-    get: (provider) =>
+    get: (provider, { name = provider, refused } = {}) =>
       Effect.gen(function*() {
         const stored = of(yield* read, provider)
         if (stored === null) return null
-        const good = isGood(stored, yield* Clock.currentTimeMillis) ? stored : yield* renewed(provider)
+        const now = yield* Clock.currentTimeMillis
+        const good = isGood(stored, now, refused) ? stored : yield* renewed(provider, name, refused)
         return good === null ? null : keyOf(good)
       }),
     remove: (provider) =>
@@ -155,10 +163,20 @@ export const makeCredentialStore = (directory: string): CredentialStore => {
       })),
     setKey: (provider, key) =>
       Effect.flatMap(Clock.currentTimeMillis, (savedAt) => put(provider, { kind: "key", key, savedAt })),
-    setGrant: (provider, grant, { clientID, tokenURL }) =>
+    setGrant: (provider, grant, { clientAuth, clientID, clientSecret, resource, tokenURL }) =>
       Effect.flatMap(
         Clock.currentTimeMillis,
-        (savedAt) => put(provider, { kind: "token", ...grant, tokenURL, clientID, savedAt })
+        (savedAt) =>
+          put(provider, {
+            kind: "token",
+            ...grant,
+            tokenURL,
+            clientID,
+            ...(clientSecret === undefined ? {} : { clientSecret }),
+            ...(clientAuth === undefined ? {} : { clientAuth }),
+            ...(resource === undefined ? {} : { resource }),
+            savedAt
+          })
       )
   }
 }
