@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { Approval } from "../../packages/plugins/src/permissions/contract.ts"
 import { Question } from "../../packages/plugins/src/question/contract.ts"
 import { openBlocks } from "../../packages/plugins/src/todo/tui.ts"
+import { imageScene } from "./image-scenes.ts"
 import { assistant, type Script, type StubSession, tool, toolResult } from "./stub-session.ts"
 
 /** Everything that a model, a tool or a file name could send at a terminal. */
@@ -161,7 +162,7 @@ export const scene = (input: string, script: Script): Effect.Effect<void, unknow
         yield* script.finish
       })
     default:
-      return null
+      return imageScene(input, script)
   }
 }
 

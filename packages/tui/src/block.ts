@@ -86,8 +86,8 @@ export interface GroupBlock {
 }
 
 /**
- * An image, drawn where the terminal can and described in a row where it cannot: in most of them, inside tmux, and on the
- * full screen. Files of other kinds are described.
+ * An image: a row that describes it, and below it the image where the terminal can draw it. Most cannot; nothing is drawn
+ * inside tmux and on the full screen. Files of other kinds are described.
  */
 export interface ImageBlock {
   readonly kind: "image"

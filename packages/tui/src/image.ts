@@ -8,8 +8,8 @@
 import { imageHeadBytes, imageSize } from "@bezel/core/model"
 import type { ImageBlock } from "./block.ts"
 
-/** Characters of Base64 that are worth sending through a slow line, and that a frame can hold. */
-const maxDrawn = 3 * 1024 * 1024
+/** Characters of Base64 that are worth sending through a slow line, maybe more than once. */
+const maxDrawn = 1_500_000
 /** Pixels that a terminal decodes for one image: a hundred megabytes of its memory. */
 const maxDrawnPixels = 25_000_000
 

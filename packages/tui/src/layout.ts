@@ -120,18 +120,17 @@ export const makeLayout = (painter: Painter, options: LayoutOptions = {}): Layou
     const inner = width - indent
     const { images: protocol } = getCapabilities()
     const size = options.images !== true || protocol === null || inner < 8 ? null : drawableSize(block, protocol)
-    if (size === null) {
-      const words = `[${block.mediaType.startsWith("image/") ? "image " : ""}${describeImage(block)}]`
-      const name = block.name === null ? [] : [` ${block.name}`]
-      return indented([clip(painter.line([{ text: words, color: "muted" }, ...name]), inner)], indent)
-    }
+    const words = `[${block.mediaType.startsWith("image/") ? "image " : ""}${describeImage(block)}]`
+    const name = block.name === null ? [] : [` ${block.name}`]
+    const described = clip(painter.line([{ text: words, color: "muted" }, ...name]), inner)
+    if (size === null) return indented([described], indent)
     const known = drawn.get(block) ??
       new Image(block.data, block.mediaType, { fallbackColor: (words) => words }, {
         maxWidthCells: maxImageColumns,
         maxHeightCells: maxImageRows
       }, size)
     drawn.set(block, known)
-    return indented(known.render(inner), indent)
+    return indented([described, ...known.render(inner)], indent)
   }
 
   const lay = (block: Block, width: number): ReadonlyArray<string> => {

@@ -8,6 +8,7 @@
  * drawn anew only where a person had a hand in it: when the terminal's size changes, and at `drawAnew`.
  */
 import { TuiMainScreen } from "@earendil-works/pi-tui"
+import { withImages } from "./images.ts"
 
 /** Rows that stay in the working set at least, and screenfuls. */
 const minimumRows = 200
@@ -18,12 +19,13 @@ const likeRows = 3
 export class BoundedScreen extends TuiMainScreen {
   /** Number of rows of the document, from its top, that only the terminal has. */
   #gone = 0
+  #shown: ReadonlyArray<string> = []
   #rows: ReadonlyArray<string> = []
   #columns = 0
   #height = 0
 
   override render(): readonly string[] {
-    return this.#gone === 0 ? this.#rows : this.#rows.slice(this.#gone)
+    return this.#shown
   }
 
   protected override doRender(): void {
@@ -38,8 +40,24 @@ export class BoundedScreen extends TuiMainScreen {
     this.#rows = rows
     this.#columns = width
     this.#height = height
-    super.doRender()
+    while (this.#drawPart(width, height)) {
+      // The next one goes on below what that has drawn.
+    }
     this.#release()
+  }
+
+  /** Draws what can be drawn at once; `true` where there is more. */
+  #drawPart(width: number, height: number): boolean {
+    const { previousHeight, previousLines, previousViewportTop, previousWidth } = this.captureRenderState()
+    const isNew = previousLines.length === 0 || width !== previousWidth || height !== previousHeight
+    const { isPart, rows } = withImages(
+      this.#gone === 0 ? this.#rows : this.#rows.slice(this.#gone),
+      isNew ? null : { rows: previousLines, top: previousViewportTop },
+      height
+    )
+    this.#shown = rows
+    super.doRender()
+    return isPart
   }
 
   protected override resetRenderState(): void {
