@@ -167,9 +167,11 @@ export const session = Effect.fn("connect/session")(function*(ctx: Context) {
   })
 
   /** Whether a model is named by nobody: then the one that is chosen first becomes the default. */
-  const isFirst = Effect.map(
-    userSettings.read,
-    ({ model }) => ctx.settings.get(ModelSetting) === null && typeof model !== "string"
+  const isFirst = Effect.suspend(() =>
+    Effect.map(
+      userSettings.read,
+      ({ model }) => ctx.settings.get(ModelSetting) === null && typeof model !== "string"
+    )
   )
 
   const keep = Effect.fn("connect.keep")(function*(provider: string, model: string) {
