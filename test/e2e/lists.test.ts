@@ -34,7 +34,10 @@ describe("a list", { timeout: 60_000 }, () => {
       } and, where the project is trusted, in its .agents/skills, .claude/skills, .bezel/skills\n`
     )
     home.write(".config/bezel/skills/a/SKILL.md", "---\ndescription: Does a\n---\nDo a.")
-    expect(await home.run(["skill", "list"], options)).toMatchObject({ stderr: "", stdout: expect.stringMatching(/^a\s/) })
+    expect(await home.run(["skill", "list"], options)).toMatchObject({
+      stderr: "",
+      stdout: expect.stringMatching(/^a\s/)
+    })
   })
 })
 
@@ -45,7 +48,8 @@ describe("bezel plugin add", () => {
     expect(await home.run(["plugin", "add", "./note.txt"], options)).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: `bezel: ${file} is no plugin; name a file that ends in .ts, .mts, .js or .mjs, a folder or an archive (.tgz) of ` +
+      stderr:
+        `bezel: ${file} is no plugin; name a file that ends in .ts, .mts, .js or .mjs, a folder or an archive (.tgz) of ` +
         `a package, or a package of the registry\n`
     })
   })

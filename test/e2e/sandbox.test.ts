@@ -1,6 +1,6 @@
 /** Commands in the sandbox that a setting wants, through the command; with the real bubblewrap where it works. */
 import { spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -45,6 +45,49 @@ describe("a command in the sandbox", { timeout: 60_000 }, () => {
     const said = await command(home, "echo evil > .git/hooks/pre-commit; ls -A ~/.local/share/bezel | wc -l")
     expect(readFileSync(join(home.work, ".git/hooks/pre-commit"), "utf8")).toBe("exit 0\n")
     expect(said).toMatch(works ? /^0$/m : new RegExp(refusal))
+  })
+
+  it("is told what it has made that would decide over what runs outside, and leads git nowhere else", async () => {
+    const home = place({ bash: true })
+    home.write("other/hooks/pre-commit", "touch pwned\n")
+    const said = await command(
+      home,
+      "mkdir .bezel; echo '{}' > bezel.jsonc; echo ../../other > .git/commondir; echo end"
+    )
+    expect(said).toContain(works ? "[bezel.jsonc is new: settings of this project" : refusal)
+    expect(said.includes("[.bezel is new:")).toBe(works)
+    expect(said.includes("[.git/commondir is now .git/commondir.set-aside: it would have git run something")).toBe(
+      works
+    )
+    expect(existsSync(join(home.work, ".git/commondir"))).toBe(false)
+    // So do hooks where there were none.
+    rmSync(join(home.work, ".git/hooks"), { recursive: true })
+    const hooked = await command(home, "mkdir .git/hooks; echo evil > .git/hooks/pre-commit")
+    expect(hooked.includes("[.git/hooks is now .git/hooks.set-aside:")).toBe(works)
+    expect(existsSync(join(home.work, ".git/hooks"))).toBe(false)
+    // What stood there before the sandbox is nobody's to take away, and not to be changed either.
+    home.write("work/.git/commondir", ".\n")
+    await command(home, "echo ../../other > .git/commondir; rm -f .git/commondir")
+    expect(readFileSync(join(home.work, ".git/commondir"), "utf8")).toBe(".\n")
+  })
+
+  it("leaves the hooks and settings of submodules alone", async () => {
+    const home = place({ bash: true })
+    home.write("work/.git/modules/sub/config", "[core]\n")
+    home.write("work/.git/modules/sub/hooks/pre-commit", "exit 0\n")
+    await command(home, "cd .git/modules/sub; echo evil >> config; echo evil > hooks/pre-commit; touch index")
+    expect(readFileSync(join(home.work, ".git/modules/sub/config"), "utf8")).toBe("[core]\n")
+    expect(readFileSync(join(home.work, ".git/modules/sub/hooks/pre-commit"), "utf8")).toBe("exit 0\n")
+    expect(existsSync(join(home.work, ".git/modules/sub/index"))).toBe(works)
+  })
+
+  it("takes away what was left to be made behind it, at the latest when the session ends", async () => {
+    const home = place({ bash: true })
+    home.write("work/script.sh", "(sleep 0.6; echo ../../other > .git/commondir) & echo end\n")
+    await home.run(["run", "--yes", "run . ./script.sh then run sleep 1"], {
+      env: { TMPDIR: join(home.folder, "tmp") }
+    })
+    expect(existsSync(join(home.work, ".git/commondir"))).toBe(false)
   })
 
   it("sees none of them below a folder that it may write either, and cannot put another .git in the place of this one", async () => {

@@ -19,8 +19,24 @@ export interface Confinement {
   readonly network: boolean
 }
 
-/** What in a workspace decides over what runs outside of it later, and so stays as it is. */
-const guarded = [".bezel", "bezel.jsonc", ".git/hooks", ".git/config"]
+/** What in a workspace decides over what runs outside of it later, and so stays as it is. What is not there: see `guard`. */
+const guarded = [
+  ".bezel",
+  "bezel.jsonc",
+  ...["hooks", "config", "config.worktree", "commondir"].map((name) => path.join(".git", name))
+]
+
+/** The same of submodules: git looks into them with their settings. */
+const guardedModules = (workspace: string): ReadonlyArray<string> => {
+  const modules = path.join(".git", "modules")
+  try {
+    return fs.readdirSync(path.join(workspace, modules)).flatMap((name) =>
+      ["hooks", "config"].map((guarded) => path.join(modules, name, guarded))
+    )
+  } catch {
+    return []
+  }
+}
 
 const binds = (folders: ReadonlyArray<string>): ReadonlyArray<string> =>
   folders.flatMap((folder) => ["--bind-try", folder, folder])
@@ -45,7 +61,7 @@ export const bubblewrap = (
   ...binds([temporary, ...write, workspace].filter((folder) => hidden.some((other) => isBelow(folder, other)))),
   // A mount of its own cannot be moved away and replaced by another that has other hooks.
   ...binds([path.join(workspace, ".git")]),
-  ...guarded.flatMap((name) => {
+  ...[...guarded, ...guardedModules(workspace)].flatMap((name) => {
     const file = path.join(workspace, name)
     return ["--ro-bind-try", file, file]
   }),

@@ -49,6 +49,8 @@ export interface CommandSandboxShape {
   readonly confine: (
     words: readonly [string, ...ReadonlyArray<string>]
   ) => Effect.Effect<readonly [string, ...ReadonlyArray<string>], ToolFailure>
+  /** To be asked when a command has ended: what confined ones have made that needs to be told, one sentence each. */
+  readonly made: Effect.Effect<ReadonlyArray<string>>
 }
 
 export const CommandSandbox: LocalService<CommandSandboxShape> = LocalService.make("bezel.command-sandbox")

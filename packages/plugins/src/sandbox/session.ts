@@ -9,15 +9,16 @@ import * as Effect from "effect/Effect"
 import { homedir, tmpdir } from "node:os"
 import { bubblewrap, problemOf } from "./bubblewrap.ts"
 import { CommandSandbox, SandboxSetting } from "./contract.ts"
+import { makeGuard } from "./guard.ts"
 
-type Context = Pick<SessionContext, "location" | "settings" | "provide">
+type Context = Pick<SessionContext, "location" | "settings" | "provide" | "onDispose">
 
 const absolute = (folder: string): string => folder.replace(/^~(?=\/|$)/, homedir)
 
 /** The facet for session hosts. */
 export const session = Effect.fn("sandbox/session")(function*(ctx: Context) {
   const { bash = false, network = true, write = [] } = ctx.settings.get(SandboxSetting)
-  if (!bash) return yield* ctx.provide(CommandSandbox, { confine: Effect.succeed })
+  if (!bash) return yield* ctx.provide(CommandSandbox, { confine: Effect.succeed, made: Effect.succeed([]) })
   const paths = yield* Effect.provide(AppPaths.use(Effect.succeed), AppPaths.layer)
   const words = () =>
     bubblewrap({
@@ -28,7 +29,12 @@ export const session = Effect.fn("sandbox/session")(function*(ctx: Context) {
       network
     })
   const problem = yield* Effect.cached(problemOf(words()))
+  const made = makeGuard(ctx.location.directory)
+  yield* ctx.onDispose(
+    Effect.flatMap(made, (said) => Effect.forEach(said, (sentence) => Effect.logWarning(sentence), { discard: true }))
+  )
   yield* ctx.provide(CommandSandbox, {
+    made,
     confine: (command) =>
       Effect.flatMap(problem, (why) =>
         why === null

@@ -57,11 +57,13 @@ export interface Shells {
   readonly directories: Directories
   readonly startJob: StartJob
   readonly confine: Confine
+  /** What confined commands have made that needs to be told. */
+  readonly made: Effect.Effect<ReadonlyArray<string>>
 }
 
 export const bashTool = (
   location: string,
-  { background, confine, directories, startJob }: Shells,
+  { background, confine, directories, made, startJob }: Shells,
   options: ToolsOptions
 ) => {
   const longest = options.bashMaxTimeoutSeconds ?? MAX_TIMEOUT_SECONDS
@@ -134,7 +136,7 @@ export const bashTool = (
         durationMs: Math.round(performance.now() - started),
         background: ran.background.map(({ command, pid }) => ({ pid, command }))
       }
-      const remark = remarkOf(details, seconds)
+      const remark = [remarkOf(details, seconds), ...(yield* made).map((sentence) => `[${sentence}]`)].join("\n")
       yield* call.stream((printed ? newline ? "" : "\n" : "(no output)\n") + remark)
       return toolResult({ details, isError: details.exitCode !== 0 })
     })

@@ -35,7 +35,8 @@ export const session = Effect.fn("tools/session")(function*(ctx: ToolsContext) {
   const directories = yield* makeDirectories(ctx, directory)
   const confine: Confine = (words) =>
     Effect.flatMap(ctx.find(CommandSandbox), (sandbox) => sandbox?.confine(words) ?? Effect.succeed(words))
-  const shells = { background, directories, confine, startJob: startJob(ctx.job, confine) }
+  const made = Effect.flatMap(ctx.find(CommandSandbox), (sandbox) => sandbox?.made ?? Effect.succeed([]))
+  const shells = { background, directories, confine, made, startJob: startJob(ctx.job, confine) }
   const open = new Map<string, OpenSession>()
   yield* ctx.onDispose(background.endAll)
   let swept = false
