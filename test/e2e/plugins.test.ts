@@ -132,6 +132,35 @@ describe("plugins from outside", () => {
     expect((await home.run(["tool", "list"])).stdout).toMatch(/^say +test\.say +Moin\.$/m)
   })
 
+  it("decide for the whole host only with the grant of the settings", async () => {
+    const home = makeHome()
+    home.write(
+      "decides.ts",
+      `
+      import { Plugin } from "@bezel/core"
+      export default Plugin.define({ id: "test.decides", session: (ctx) => ctx.turns.configure({}) })`
+    )
+    const source = join(home.folder, "decides.ts")
+    const state = async () => {
+      const { stdout } = await home.run(["plugin", "list", "--json"])
+      return stdout.trim().split("\n").map((line) => JSON.parse(line)).find((item) =>
+        JSON.stringify(item).includes("decides")
+      )
+    }
+    home.settings({ plugins: [source] })
+    expect(await state()).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining('Plugin test.decides is not granted the power "turns"')
+    })
+    home.settings({ plugins: [{ source, grants: ["turns"] }] })
+    expect(await state()).toMatchObject({ state: "loaded" })
+    home.settings({ plugins: [{ source, grants: ["turn"] }] })
+    expect(await state()).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining('there is no power "turn" to grant; there are turns, reverting')
+    })
+  })
+
   it("that fail are told by bezel run, each on a line of stderr with its phase, and as events with --json", async () => {
     const home = makeHome()
     const plugin = (id: string, facet: string) =>

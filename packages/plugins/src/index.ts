@@ -5,7 +5,7 @@
  * host boots. Order is meaning: providers and tools first, the gate over tools after them, what is shown last. All are required:
  * one that fails to start fails its host.
  */
-import type { HostContexts, HostName } from "@bezel/core/host"
+import type { HostContexts, HostName, Power } from "@bezel/core/host"
 import type { Facet, ManifestEntry, PluginSource } from "@bezel/core/kernel"
 import * as Effect from "effect/Effect"
 import type { AccountsOptions } from "./accounts/contract.ts"
@@ -101,6 +101,13 @@ const order: ReadonlyArray<Feature> = [
   "shell"
 ]
 
+/** Built-in plugins are granted what they need as any other is. */
+const grants: { readonly [F in Feature]?: ReadonlyArray<Power> } = {
+  agents: ["turns"],
+  compaction: ["turns"],
+  history: ["reverting"]
+}
+
 /** The manifest entries of the built-in plugins, in order. */
 export const builtinEntries = (version: string, options: BuiltinOptions = {}): ReadonlyArray<ManifestEntry> =>
   order.map((feature) => entryOf(feature, version, options))
@@ -108,7 +115,14 @@ export const builtinEntries = (version: string, options: BuiltinOptions = {}): R
 const entryOf = (feature: Feature, version: string, options: { readonly [F in Feature]?: object }): ManifestEntry => {
   const given = feature === "mcp" ? { version, ...options.mcp } : options[feature]
   const name = feature.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  return { id: `bezel.${name}`, version, required: true, ...(given === undefined ? {} : { options: { ...given } }) }
+  const powers = grants[feature]
+  return {
+    id: `bezel.${name}`,
+    version,
+    required: true,
+    ...(given === undefined ? {} : { options: { ...given } }),
+    ...(powers === undefined ? {} : { grants: powers })
+  }
 }
 
 /** Entries with the loaders of their facets; a plugin without a facet for a host is `absent` there. */

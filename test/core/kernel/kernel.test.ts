@@ -66,13 +66,13 @@ describe("a plugin that is granted a power that there is not", () => {
         return () => Effect.void
       })
       const kernel = yield* host.boot({
-        greedy: { grants: ["fleet.kill"], load: loads },
-        modest: { grants: [], facet: () => Effect.void }
-      })
+        greedy: { grants: ["fleet.look", "fleet.kill"], load: loads },
+        modest: { grants: ["fleet.look"], facet: () => Effect.void }
+      }, { powers: ["fleet.look", "fleet.list"] })
       expect(yield* states(kernel)).toEqual({ greedy: "failed", modest: "loaded" })
       expect(host.steps).toEqual([])
       expect(host.reports.map(({ message }) => message)).toEqual([
-        'Plugin greedy failed in the test host during load: grants[0]: there is no power "fleet.kill" to grant; take it out'
+        'Plugin greedy failed in the test host during load: grants[1]: there is no power "fleet.kill" to grant; there are fleet.look, fleet.list'
       ])
     }).pipe(Effect.scoped))
 })

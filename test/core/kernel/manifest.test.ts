@@ -34,6 +34,7 @@ describe("decodeManifest", () => {
 
   it.effect("refuses a power that there is not, by its name and path", () =>
     Effect.gen(function*() {
+      yield* decodeManifest({ plugins: [{ id: "b", grants: ["process.list"] }] }, ["process.list"])
       expect(yield* message({ plugins: [{ id: "a" }, { id: "b", grants: ["process.kill"] }] })).toBe(
         'The plugin manifest is not valid: plugins[1].grants[0]: there is no power "process.kill" to grant; take it out'
       )

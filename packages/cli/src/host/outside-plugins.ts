@@ -67,10 +67,14 @@ export interface Duplicate {
 interface Wanted {
   readonly source: string
   readonly options: JsonValue | undefined
+  readonly grants: ReadonlyArray<string>
   readonly enabled: boolean
   /** Real path of the project that it must lie in, if it was only found there. */
   readonly root: string | null
 }
+
+/** How a plugin is wanted of which only the source was named. */
+const plain = { options: undefined, grants: [], enabled: true, root: null }
 
 /** What a source leads to: a file with a default export, or a package with an entry point for each host. */
 interface Found {
@@ -207,7 +211,8 @@ const load = (wanted: Wanted, found: Found, again = false): Effect.Effect<Outsid
       id,
       ...(found.package === null ? {} : { package: found.package.name }),
       ...(version === null ? {} : { version }),
-      ...(wanted.options === undefined ? {} : { options: wanted.options })
+      ...(wanted.options === undefined ? {} : { options: wanted.options }),
+      ...(wanted.grants.length === 0 ? {} : { grants: wanted.grants })
     }
   })
   const { file, package: inside } = found
@@ -301,8 +306,8 @@ export const findOutsidePlugins = Effect.fn("findOutsidePlugins")(
     const userFolder = userPluginFolder(yield* AppPaths)
     const named = settings.get(PluginsSetting).map((item): Wanted =>
       typeof item === "string"
-        ? { source: item, options: undefined, enabled: true, root: null }
-        : { source: item.source, options: item.options, enabled: item.enabled !== false, root: null }
+        ? { ...plain, source: item }
+        : { ...plain, ...item }
     )
     const projects = trusted ? yield* projectFolders(directory) : []
     const inFolders = yield* Effect.promise(async () => {
@@ -313,7 +318,7 @@ export const findOutsidePlugins = Effect.fn("findOutsidePlugins")(
       ]
       return Promise.all(
         folders.map(async ({ folder, root }) =>
-          (await filesIn(folder)).map((source): Wanted => ({ source, options: undefined, enabled: true, root }))
+          (await filesIn(folder)).map((source): Wanted => ({ ...plain, source, root }))
         )
       )
     })

@@ -12,6 +12,7 @@ export type * from "./log.ts"
 export { workingOrder } from "./order.ts"
 export * from "./plugin.ts"
 export { Plugins } from "./plugins.ts"
+export { type Power, powers } from "./powers.ts"
 export * from "./presentation.ts"
 export { Registries } from "./registries.ts"
 export {

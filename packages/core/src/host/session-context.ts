@@ -39,6 +39,7 @@ import type { DefinitionDraft, DefinitionRegistries, DefinitionRegistry } from "
 import { type Generations, readBy } from "./generation.ts"
 import { guarded } from "./guard.ts"
 import { makePluginLog } from "./log.ts"
+import { granted } from "./powers.ts"
 import { providing } from "./providing.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import type { UpstreamOfHost } from "./upstream.ts"
@@ -202,8 +203,8 @@ export const makeSessionContext = (
     ),
     skill: defined(parts.definitions.skill, (change) => register({ kind: "skill", entry: { contributor, change } })),
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
-    turns: { configure: parts.runtime.configureTurns },
-    reverting: (by) => facet.own(parts.runtime.reverting(by)),
+    turns: { configure: (options) => granted(facet, "turns", parts.runtime.configureTurns(options)) },
+    reverting: (by) => granted(facet, "reverting", facet.own(parts.runtime.reverting(by))),
     job: parts.job,
     ...harnessExtensions(facet, parts)
   }

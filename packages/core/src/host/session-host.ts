@@ -37,6 +37,7 @@ import { makeDefinitions } from "./definitions.ts"
 import { makeGenerations } from "./generation.ts"
 import { type CurrentSettings, makeCurrentSettings } from "./location-settings.ts"
 import { Plugins, versionsOf } from "./plugins.ts"
+import { powers } from "./powers.ts"
 import type { SessionRegistration } from "./registrations.ts"
 import { makeBinding } from "./registrations.ts"
 import { Registries } from "./registries.ts"
@@ -187,6 +188,7 @@ const makePluginKernel = Effect.gen(function*() {
   host.loads(Effect.succeed(sources.map(({ entry }) => entry)))
   const kernel = yield* Kernel.make<SessionContext, SessionRegistration>({
     host: "session",
+    powers,
     plugins: sources,
     makeContext: (facet, running) => makeSessionContext(facet, running, host),
     bind: makeBinding(host),

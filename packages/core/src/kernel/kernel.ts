@@ -86,6 +86,11 @@ export interface KernelOptions<Context, Item> {
   readonly plugins: ReadonlyArray<PluginSource<Context>>
   readonly makeContext: (facet: FacetScope<Item>, kernel: Kernel) => Context
   readonly bind: Binding<Item>
+  /**
+   * Names of the powers that an entry may grant. What they are is known to the host alone; one that has none leaves `grants`
+   * to the hosts that it shares the manifest with.
+   */
+  readonly powers?: ReadonlyArray<string>
   /** Time limit of each phase of each plugin; default 10 seconds. */
   readonly limits?: { readonly [phase in PluginPhase]?: Duration.Input }
   /** Told of each failure that does not fail the host, while booting and while closing. Default: a warning in the log. */
@@ -263,7 +268,7 @@ export const make = <Context, Item>(
       const loaded = yield* Effect.forEach(
         slots,
         ({ facet, source }) => {
-          const fault = entryFault(source.entry)
+          const fault = options.powers === undefined ? null : entryFault(source.entry, options.powers)
           return Effect.result(facet.run("load", fault === null ? source.load : Effect.fail(new Error(fault))))
         },
         { concurrency: "unbounded" }

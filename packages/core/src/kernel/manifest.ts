@@ -18,7 +18,7 @@ export const ManifestEntry = Schema.Struct({
   required: Schema.optionalKey(Schema.Boolean),
   /** Read by the plugin with a schema of its own. */
   options: Schema.optionalKey(Schema.Json),
-  /** Powers beyond what its host's context offers, by name. There are none yet, so whatever is named here is refused. */
+  /** Powers that a plugin has only by being granted them here, by name; the host says which there are. */
   grants: Schema.optionalKey(Schema.Array(Schema.NonEmptyString))
 })
 export type ManifestEntry = typeof ManifestEntry.Type
@@ -45,18 +45,32 @@ const duplicates = (manifest: PluginManifest): ReadonlyArray<string> => {
 }
 
 /** What is wrong with the powers that an entry names, each with its place below `path`. */
-const unknownGrants = ({ grants = [] }: ManifestEntry, path: string): ReadonlyArray<string> =>
-  grants.map((name, index) => `${path}grants[${index}]: there is no power "${name}" to grant; take it out`)
+const unknownGrants = (
+  { grants = [] }: ManifestEntry,
+  path: string,
+  powers: ReadonlyArray<string>
+): ReadonlyArray<string> =>
+  grants.flatMap((name, index) =>
+    powers.includes(name) ? [] : [
+      `${path}grants[${index}]: there is no power "${name}" to grant; ${
+        powers.length === 0 ? "take it out" : `there ${powers.length === 1 ? "is" : "are"} ${powers.join(", ")}`
+      }`
+    ]
+  )
 
 /** Why a plugin with this entry may not be loaded, or `null`. */
-export const entryFault = (entry: ManifestEntry): string | null => unknownGrants(entry, "")[0] ?? null
+export const entryFault = (entry: ManifestEntry, powers: ReadonlyArray<string>): string | null =>
+  unknownGrants(entry, "", powers)[0] ?? null
 
-/** Reads a manifest strictly. */
-export const decodeManifest = (value: unknown): Effect.Effect<PluginManifest, ManifestError> =>
+/** Reads a manifest strictly. `powers` are those that the host has to grant. */
+export const decodeManifest = (
+  value: unknown,
+  powers: ReadonlyArray<string> = []
+): Effect.Effect<PluginManifest, ManifestError> =>
   decode(value).pipe(
     Effect.mapError((error) => new ManifestError({ message: `The plugin manifest is not valid: ${error.message}` })),
     Effect.flatMap((manifest) => {
-      const grants = manifest.plugins.flatMap((entry, index) => unknownGrants(entry, `plugins[${index}].`))
+      const grants = manifest.plugins.flatMap((entry, index) => unknownGrants(entry, `plugins[${index}].`, powers))
       const faults = [...duplicates(manifest), ...grants]
       return faults.length === 0
         ? Effect.succeed(manifest)

@@ -17,6 +17,7 @@ import {
   makePresentation,
   Plugin,
   PluginKernel,
+  powers,
   type PresentationItem,
   SessionHost,
   SessionPlugins,
@@ -39,7 +40,7 @@ export interface TestHostOptions {
   readonly directory?: string
   /** Answers every request; default a scripted model without turns. */
   readonly model?: Model
-  /** Manifest entries by plugin id: `required`, `options`, `grants`. */
+  /** Manifest entries by plugin id: `required`, `options`, `grants`. Without `grants` a plugin has every power. */
   readonly entries?: { readonly [id: string]: Partial<Omit<ManifestEntry, "id">> }
   readonly limits?: KernelOptions<never, never>["limits"]
   /** Settings of the location, or what gives them whenever they are read; default none, so every key has its default. */
@@ -80,7 +81,11 @@ export const testGlobals = (
       Settings.of({ user: reader, forLocation: () => reader, keys: [] })
     ),
     SessionPlugins.layer(
-      Plugin.sources("session", [modelPlugin(options.model ?? scriptedModel([])), ...plugins], options.entries),
+      Plugin.sources(
+        "session",
+        [modelPlugin(options.model ?? scriptedModel([])), ...plugins],
+        Object.fromEntries(plugins.map(({ id }) => [id, { grants: powers, ...options.entries?.[id] }]))
+      ),
       options.limits === undefined ? {} : { limits: options.limits }
     )
   )

@@ -43,7 +43,9 @@ export const makeCallScopes = (
         )
       ),
       Effect.catchCause((cause) => {
-        const message = `What a hook of "${hook.namespace}" took before a call was not given back: ${failureText(cause)}`
+        const message = `What a hook of "${hook.namespace}" took before a call was not given back: ${
+          failureText(cause)
+        }`
         session.report({ level: "warning", message, conversationID })
         return Effect.logWarning(message, cause)
       }),

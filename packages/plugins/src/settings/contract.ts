@@ -83,6 +83,8 @@ export const PluginSetting = Schema.Union([
   Schema.Struct({
     source: Schema.NonEmptyString,
     options: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+    /** Powers that a plugin has only where they are granted; the host says which there are. */
+    grants: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
     enabled: Schema.optionalKey(Schema.Boolean)
   })
 ])
