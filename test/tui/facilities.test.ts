@@ -75,7 +75,7 @@ describe("dialogs", () => {
       yield* screen.until("1 of 2")
       expect(yield* screen.text).not.toContain("Second?")
       yield* Fiber.interrupt(first)
-      yield* screen.until("Second?")
+      yield* screen.until(/Second\?[\s\S]*enter choose/)
       expect(yield* screen.text).not.toContain("First?")
       yield* screen.type("1")
       expect(yield* Fiber.join(second)).toBe(true)
@@ -135,6 +135,47 @@ describe("dialogs", () => {
       expect(yield* screen.text).toContain("Out of the blue?")
       yield* screen.type("2")
       expect(yield* Fiber.join(fiber)).toBe(false)
+    }))
+
+  it.live("that waited behind another take no key that was meant for it, whoever has closed that one", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open()
+      const ask = (title: string) => Effect.forkChild(ctx.ui.confirm({ title }))
+      const first = yield* ask("First?")
+      yield* screen.until(/First\?[\s\S]*enter choose/)
+      const second = yield* ask("Second?")
+      const third = yield* ask("Third?")
+      yield* screen.until(/First\? +1 of 3/)
+      // The key comes when the dialog that it is for has just been taken away.
+      yield* Fiber.interrupt(first)
+      yield* screen.type("1")
+      yield* screen.until(/Second\? +1 of 2[\s\S]*keys count as soon as you stop typing/)
+      yield* screen.until(/Second\? +1 of 2[\s\S]*enter choose/)
+      yield* screen.type("2")
+      expect(yield* Fiber.join(second)).toBe(false)
+      yield* screen.type("1")
+      yield* screen.until(/Third\?[\s\S]*keys count as soon as you stop typing/)
+      yield* screen.until(/Third\?[\s\S]*enter choose/)
+      yield* screen.type("1")
+      expect(yield* Fiber.join(third)).toBe(true)
+    }))
+
+  it.live("that follow from an answer come before those that wait", () =>
+    Effect.gen(function*() {
+      const { ctx, screen } = yield* open()
+      const asker = yield* Effect.forkChild(
+        Effect.andThen(ctx.ui.confirm({ title: "First?" }), ctx.ui.input({ title: "Why?" }))
+      )
+      yield* screen.until(/First\?[\s\S]*enter choose/)
+      const second = yield* Effect.forkChild(ctx.ui.confirm({ title: "Second?" }))
+      yield* screen.until(/First\? +1 of 2/)
+      yield* screen.type("2")
+      yield* screen.until(/Why\? +1 of 2/)
+      yield* screen.type("so\r")
+      expect(yield* Fiber.join(asker)).toBe("so")
+      yield* screen.until(/Second\?[\s\S]*enter choose/)
+      yield* screen.type("1")
+      expect(yield* Fiber.join(second)).toBe(true)
     }))
 
   it.live("keep what is in the editor", () =>

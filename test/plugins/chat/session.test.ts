@@ -141,6 +141,6 @@ describe("the chat screen over a real session", () => {
       yield* screen.until("Allow write?")
       yield* host.session.interrupt(session.id)
       yield* screen.until("Interrupted.")
-      expect((yield* screen.text).trimEnd()).not.toContain("Allow write?")
+      expect((yield* screen.text).trimEnd()).not.toContain("Allow once")
     }))
 })

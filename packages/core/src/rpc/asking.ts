@@ -13,7 +13,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { JsonValue } from "../json/index.ts"
-import { anyInteraction, jsonCodec, ServiceError } from "../service/index.ts"
+import { anyInteraction, AskedRequest, jsonCodec, ServiceError } from "../service/index.ts"
 import type { CloseReason, Interaction, Offer } from "../service/index.ts"
 import type { Fork } from "./demand.ts"
 import type { Link } from "./link.ts"
@@ -47,9 +47,14 @@ interface Registered {
   readonly handler: Handler
 }
 
+interface Dialog {
+  readonly fiber: Fiber.Fiber<unknown>
+  readonly asked: { closed: CloseReason | null }
+}
+
 export class Asking {
   private readonly registered: Array<Registered> = []
-  private readonly dialogs = new Map<string, Fiber.Fiber<unknown>>()
+  private readonly dialogs = new Map<string, Dialog>()
   private readonly fork: Fork
   private readonly link: () => Link | null
   private readonly epoch: () => string | null
@@ -144,7 +149,11 @@ export class Asking {
 
   private take(item: Item): ServiceError | null {
     if (item.type === "close") {
-      this.dialogs.get(item.id)?.interruptUnsafe()
+      const dialog = this.dialogs.get(item.id)
+      if (dialog !== undefined) {
+        dialog.asked.closed = item.reason
+        dialog.fiber.interruptUnsafe()
+      }
       this.dialogs.delete(item.id)
       this.port?.closed(this.named(item).id, item.reason)
     }
@@ -164,7 +173,8 @@ export class Asking {
           return link === null ? Effect.void : Effect.ignore(link.control({ type: "answer", id: item.id, answer }))
         }
       )
-      this.dialogs.set(item.id, this.fork(work))
+      const asked: Dialog["asked"] = { closed: null }
+      this.dialogs.set(item.id, { asked, fiber: this.fork(Effect.provideService(work, AskedRequest, asked)) })
     }
     return null
   }
@@ -180,7 +190,7 @@ export class Asking {
 
   private endAll(): void {
     this.port?.lost()
-    for (const dialog of this.dialogs.values()) dialog.interruptUnsafe()
+    for (const { fiber } of this.dialogs.values()) fiber.interruptUnsafe()
     this.dialogs.clear()
   }
 }

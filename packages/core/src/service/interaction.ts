@@ -2,7 +2,10 @@
  * Interactions: the host asks a person, through whichever client is there. The token holds the contract; the broker owns
  * ids, choice of client, validation and settlement.
  */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
+import type { CloseReason } from "./broker.ts"
 
 /** What happens to a request when nobody is there: it stays open, or settles at once as `unattended`. */
 export type Unattended = "wait" | "deny"
@@ -34,7 +37,25 @@ export type InteractionOutcome<R> =
   /** Nobody was there, and the policy says not to wait. */
   | { readonly type: "unattended" }
 
+/** The request that a handler answers: why it was taken from the handler, once it was. */
+export const AskedRequest = Context.Reference<{ closed: CloseReason | null }>("@bezel/core/service/AskedRequest", {
+  defaultValue: () => ({ closed: null })
+})
+
 export const Interaction = {
+  /**
+   * For handlers: runs `tell` when the request is taken from `effect` because it is settled, elsewhere or not at all. Not when
+   * the connection is lost, where nobody knows.
+   */
+  onClosed: <A, E, R, R2>(
+    effect: Effect.Effect<A, E, R>,
+    tell: (reason: CloseReason) => Effect.Effect<void, never, R2>
+  ): Effect.Effect<A, E, R | R2> =>
+    Effect.onInterrupt(
+      effect,
+      () => Effect.flatMap(AskedRequest, ({ closed }) => closed === null ? Effect.void : tell(closed))
+    ),
+
   /**
    * `Interaction.make("acme.question")({ request, response, unattended: "wait" })`
    *

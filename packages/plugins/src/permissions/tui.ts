@@ -6,6 +6,7 @@
  */
 import { type Block, span, text, type TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
+import { sayingWhy } from "../chat/closed.ts"
 import { Approval, type ApprovalRequest, type ApprovalResponse, ProjectPermissions } from "./contract.ts"
 
 const maxSubjects = 20
@@ -31,29 +32,40 @@ export const approvalBlocks = (request: ApprovalRequest): ReadonlyArray<Block> =
 
 /** The terminal facet. */
 export const tui = Effect.fn("permissions/tui")(function*(ctx: TuiContext) {
-  yield* ctx.interactions.handle(Approval, (request) =>
-    Effect.gen(function*() {
-      const choices: Array<
-        { readonly value: ApprovalResponse["decision"]; readonly label: string; readonly description?: string }
-      > = [
-        { value: "once", label: "Allow once" }
-      ]
-      if (request.grants.length > 0) {
-        const description = request.grants.join(", ")
-        choices.push({ value: "session", label: "Allow for this session", description })
-        choices.push({ value: "project", label: "Always allow in this project", description })
-      }
-      choices.push({ value: "deny", label: "No", description: "and tell the model what to do instead" })
-      const decision = yield* ctx.ui.select({
-        title: `Allow ${request.tool}?`,
-        body: approvalBlocks(request),
-        options: choices
-      })
-      if (decision === null) return { decision: "deny" }
-      if (decision !== "deny") return { decision }
-      const message = yield* ctx.ui.input({ title: "What should it do instead?", placeholder: "enter to just say no" })
-      return message === null || message.trim() === "" ? { decision } : { decision, message: message.trim() }
-    }))
+  yield* ctx.interactions.handle(
+    Approval,
+    (request) =>
+      sayingWhy(
+        ctx.ui,
+        `Allow ${request.tool}?`,
+        Effect.gen(function*() {
+          const choices: Array<
+            { readonly value: ApprovalResponse["decision"]; readonly label: string; readonly description?: string }
+          > = [
+            { value: "once", label: "Allow once" }
+          ]
+          if (request.grants.length > 0) {
+            const description = request.grants.join(", ")
+            choices.push({ value: "session", label: "Allow for this session", description })
+            choices.push({ value: "project", label: "Always allow in this project", description })
+          }
+          choices.push({ value: "deny", label: "No", description: "and tell the model what to do instead" })
+          const decision = yield* ctx.ui.select({
+            title: `Allow ${request.tool}?`,
+            body: approvalBlocks(request),
+            options: choices
+          })
+          if (decision === null) return { decision: "deny" }
+          if (decision !== "deny") return { decision }
+          const message = yield* ctx.ui.input({
+            title: `No ${request.tool}. What should it do instead?`,
+            body: approvalBlocks(request),
+            placeholder: "enter to just say no"
+          })
+          return message === null || message.trim() === "" ? { decision } : { decision, message: message.trim() }
+        })
+      )
+  )
 
   const opened = yield* Effect.cached(ctx.use(ProjectPermissions))
   yield* ctx.commands.register("permissions.show", {

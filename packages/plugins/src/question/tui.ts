@@ -15,6 +15,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { sayingWhy } from "../chat/closed.ts"
 import { Question, QuestionDetails, type QuestionRequest, type QuestionResponse } from "./contract.ts"
 
 /** Choosing this opens the field. */
@@ -97,6 +98,6 @@ export const questionRenderer: ToolRenderer = {
 
 /** The terminal facet. */
 export const tui = Effect.fn("question/tui")(function*(ctx: TuiContext) {
-  yield* ctx.interactions.handle(Question, (request) => present(ctx.ui, request))
+  yield* ctx.interactions.handle(Question, (request) => sayingWhy(ctx.ui, request.question, present(ctx.ui, request)))
   yield* ctx.toolRenderers.register("question", questionRenderer)
 })

@@ -3,7 +3,9 @@
  *
  * A dialog belongs to the effect that asks: interrupting that effect takes the dialog away, wherever it stands in the
  * queue. One that opens by itself while somebody types swallows keys until the typing has paused, and says so meanwhile, so
- * that a line on its way to the editor never answers a question that was not yet read.
+ * that a line on its way to the editor never answers a question that was not yet read. One that waited behind another does
+ * the same when that goes, by an answer or by itself: a key that was meant for the one never answers the other. What the
+ * effect of an answered dialog asks next comes before those that wait.
  */
 import { CURSOR_MARKER, getKeybindings, Input } from "@earendil-works/pi-tui"
 import * as Context from "effect/Context"
@@ -46,14 +48,20 @@ const secretRow = (length: number, width: number): string =>
 export const makeDialogs = (changed: () => void, now: () => number): Dialogs => {
   const open: Array<Dialog> = []
   let lastKey = Number.NEGATIVE_INFINITY
+  /** Whose dialog was in front before this one. */
+  let lastAsker: object | null = null
 
   const ask = <A>(make: (answer: (value: A) => void) => Omit<Dialog, "listensAt">): Effect.Effect<A> =>
-    Effect.flatMap(AskedByPerson, (expected) =>
-      Effect.callback<A>((resume) => {
+    Effect.withFiber((fiber) => {
+      const expected = fiber.getRef(AskedByPerson)
+      return Effect.callback<A>((resume) => {
         const close = (): void => {
           const index = open.indexOf(dialog)
           if (index < 0) return
           open.splice(index, 1)
+          const next = front()
+          if (index === 0) lastAsker = fiber
+          if (index === 0 && next !== undefined) next.listensAt = Math.max(next.listensAt, now() + pauseMillis)
           changed()
           wakeUp()
         }
@@ -63,11 +71,13 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
         })
         const typing = !expected && now() - lastKey < typingMillis
         const dialog: Dialog = { ...content, listensAt: typing ? lastKey + pauseMillis : 0 }
-        open.push(dialog)
+        if (lastAsker === fiber) open.unshift(dialog)
+        else open.push(dialog)
         changed()
         if (typing) wakeUp()
         return Effect.sync(close)
-      }))
+      })
+    })
 
   let waking: ReturnType<typeof setTimeout> | undefined
 
