@@ -1,16 +1,16 @@
-/** The `search` tool: lines that match a regular expression, by ripgrep where there is one, else by `search-files`. */
+/** The `search` tool: lines that match a regular expression; quicker where there is ripgrep, with the same results. */
 import { tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as FileSystem from "node:fs/promises"
 import type { SearchDetails } from "./contract.ts"
 import { fileGlob } from "./glob.ts"
-import { workTree } from "./ignore.ts"
 import { printable } from "./list.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
+import { requiredText } from "./required-text.ts"
 import type { SearchOutcome } from "./search-files.ts"
 import { searchFiles } from "./search-files.ts"
-import { findRipgrep, searchRipgrep } from "./search-ripgrep.ts"
+import { findRipgrep, ripgrepCandidates } from "./search-ripgrep.ts"
 import { leftOutNotice, unnamableNotice, walkRule } from "./walk.ts"
 
 const MAX_MATCHES = 200
@@ -47,8 +47,9 @@ export const searchTool = (directory: string, ripgrep: () => string | null = () 
       if (!stats.isFile() && !stats.isDirectory()) {
         return yield* new ToolFailure({ message: `${shown} is neither a file nor a directory and is not searched.` })
       }
-      // Outside of a git work tree ripgrep would look for `.gitignore` files in other places than we do.
-      const program = workTree(path) === null ? null : ripgrep()
+      const program = stats.isFile() ? null : ripgrep()
+      const required = requiredText(input.pattern)
+      const candidates = program === null || required === null ? null : ripgrepCandidates(program, required)
       const request = {
         pattern: input.pattern,
         path,
@@ -57,7 +58,7 @@ export const searchTool = (directory: string, ripgrep: () => string | null = () 
         glob: input.glob === undefined ? null : fileGlob(input.glob),
         limit: MAX_MATCHES
       }
-      const outcome = yield* program === null ? searchFiles(request) : searchRipgrep(program, request)
+      const outcome = yield* searchFiles(request, required, candidates)
       const details: SearchDetails = {
         pattern: input.pattern,
         path,
@@ -65,7 +66,7 @@ export const searchTool = (directory: string, ripgrep: () => string | null = () 
         files: new Set(outcome.found.map((one) => one.path)).size,
         more: outcome.more,
         ignored: outcome.leftOut.count,
-        engine: program === null ? "built-in" : "ripgrep"
+        engine: candidates === null ? "built-in" : "ripgrep"
       }
       return toolResult({ content: textOf(directory, shown, input.pattern, outcome), details })
     })
