@@ -56,6 +56,11 @@ const bodies = (field: string): ReadonlyArray<Wrong> => [
   }
 ]
 
+const unnamed: ReadonlyArray<Wrong> = [
+  { what: "with an agent that is not there", body: { agent: "x" } },
+  { what: "with a model that is not there", body: { model: { provider: "x", model: "scripted" } } }
+].map((wrong) => ({ ...wrong, status: 422, code: "invalid_arguments" }))
+
 const missing = "/session/ses_missing"
 
 export const history = Plugin.define({ id: "bezel.history", session: historySession })
@@ -86,6 +91,7 @@ export const cases: { readonly [route: string]: Case } = {
       expect({ id, status, title }).toMatchObject({ status: "starting", title: "made" }),
     wrong: ({ server }) => [
       ...bodies("title"),
+      ...unnamed,
       {
         what: "in a location that is no directory",
         body: { location: join(server.directory, "hello.txt") },
@@ -118,7 +124,7 @@ export const cases: { readonly [route: string]: Case } = {
     body: () => ({ title: "renamed", archived: false, agent: "plan" }),
     status: 200,
     check: ({ agent, title }) => expect({ agent, title }).toEqual({ agent: "plan", title: "renamed" }),
-    wrong: () => [...bodies("archived"), notFound(missing, { title: "x" })]
+    wrong: () => [...bodies("archived"), ...unnamed, notFound(missing, { title: "x" })]
   },
   "session.remove": {
     path: ({ server: { extra } }) => `/session/${extra.removed}`,
@@ -218,7 +224,7 @@ export const cases: { readonly [route: string]: Case } = {
     path: ({ id }) => `/session/${id}/config`,
     body: () => ({ thinking: "low" }),
     status: 204,
-    wrong: () => [...bodies("thinking"), notFound(`${missing}/config`, {})]
+    wrong: () => [...bodies("thinking"), ...unnamed, notFound(`${missing}/config`, {})]
   },
   "session.abortInput": {
     path: ({ id, server: { extra } }) => `/session/${id}/input/${extra.input}`,

@@ -55,6 +55,9 @@ export const asking = Plugin.define({
     ))
 })
 
+/** The agents that every location offers. */
+const agents = ["build", "plan"].map((name) => ({ name, description: `Agent ${name}.`, source: "built-in" }))
+
 export const clientTools = Plugin.define({ id: "bezel.client-tools", session: clientToolsSession })
 
 /** The fields of answers that tests look at. */
@@ -124,7 +127,10 @@ export const startTestServer = (
     )
     const sessions = yield* Layer.build(stored)
     const globals = testGlobals([asking, clientTools, ...options.plugins ?? []], { model, sessions })
-    const layer = fleetLayer({ lists: {}, roll: makeRoll(join(root, "roll.json")) }).pipe(
+    const layer = fleetLayer({
+      lists: { agents: () => Effect.succeed(agents) },
+      roll: makeRoll(join(root, "roll.json"))
+    }).pipe(
       Layer.provide(Placement.inline),
       Layer.provide(inlineLocations({ plugins: () => Effect.succeed([]) })),
       Layer.provide(globals)

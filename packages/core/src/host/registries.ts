@@ -45,6 +45,11 @@ export class Registries extends RemoteService.make("bezel.registries")({
     /** By name. */
     tools: { success: Schema.Array(ListedToolSchema) },
     /** By provider, in the provider's own order. */
-    models: { success: Schema.Array(ListedModelSchema) }
+    models: { success: Schema.Array(ListedModelSchema) },
+    /** Why a model cannot be named here, as a sentence: no provider, or none of its models, is called so. `null`: it can. */
+    missingModel: {
+      payload: Schema.Struct({ provider: Schema.String, model: Schema.String }),
+      success: Schema.NullOr(Schema.String)
+    }
   }
 }) {}

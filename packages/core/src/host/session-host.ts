@@ -18,7 +18,7 @@ import type { KernelOptions, KernelShape, PluginSource, ReloadFailed } from "../
 import { Kernel } from "../kernel/index.ts"
 import type { LocationRef } from "../location/index.ts"
 import { Location } from "../location/index.ts"
-import { ProviderRegistry } from "../model/index.ts"
+import { missingModel, ProviderRegistry } from "../model/index.ts"
 import { Endpoint, Mismatch } from "../rpc/index.ts"
 import type { EndpointOptions, PluginVersion } from "../rpc/index.ts"
 import type { ClientIdentity } from "../service/index.ts"
@@ -269,7 +269,11 @@ export const endpointLayer = Layer.effect(
         )),
       reloadSettings: () => told(reloadSettings)
     }))
-    yield* Effect.orDie(directory.provide(Registries, { tools: () => tools.list, models: () => providers.list }))
+    yield* Effect.orDie(directory.provide(Registries, {
+      tools: () => tools.list,
+      models: () => providers.list,
+      missingModel: (ref) => Effect.map(providers.table, (table) => missingModel(table, ref))
+    }))
     return Endpoint.of(yield* Endpoint.make(endpointOptions(host)))
   })
 )

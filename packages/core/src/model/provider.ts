@@ -136,27 +136,29 @@ export const listModels = (table: ProviderTable): ReadonlyArray<ListedModel> =>
     provider.models.map((info) => ({ info, availability: provider.availability }))
   )
 
+/** Why there is no model of that name; `null` where there is one, whether it can be used now or not. */
+export const missingModel = (table: ProviderTable, ref: ModelRef): string | null => {
+  const provider = table.providers.get(ref.provider)
+  if (provider === undefined) {
+    return `There is no provider "${ref.provider}" for the model ${formatModelRef(ref)}${
+      among(ref.provider, [...table.providers.keys()])
+    }`
+  }
+  if (provider.openEnded || provider.models.some(({ model }) => model === ref.model)) return null
+  return `There is no model "${ref.model}" at the provider "${provider.id}"${
+    among(ref.model, provider.models.map(({ model }) => model))
+  }`
+}
+
 /** Finds and opens a model; `null` is the default one. What does not exist is refused by name, with what does. */
 export const resolveModel = (table: ProviderTable, wanted: ModelRef | null): Effect.Effect<Model, ModelError> => {
   const ref = wanted ?? table.default ?? fallbackModel
   const provider = table.providers.get(ref.provider)
-  if (provider === undefined) {
-    return refuse(
-      `There is no provider "${ref.provider}" for the model ${formatModelRef(ref)}${
-        among(ref.provider, [...table.providers.keys()])
-      }`
-    )
-  }
-  if (!provider.availability.ready) {
+  if (provider !== undefined && !provider.availability.ready) {
     return refuse(`The model ${formatModelRef(ref)} cannot be used: ${provider.availability.reason}`)
   }
-  if (!provider.openEnded && !provider.models.some((model) => model.model === ref.model)) {
-    return refuse(
-      `There is no model "${ref.model}" at the provider "${provider.id}"${
-        among(ref.model, provider.models.map((model) => model.model))
-      }`
-    )
-  }
+  const missing = missingModel(table, ref)
+  if (provider === undefined || missing !== null) return refuse(missing ?? "")
   return provider.open(ref.model)
 }
 

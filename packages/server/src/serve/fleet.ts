@@ -8,7 +8,7 @@
 import type { FleetProcesses, LocationError } from "@bezel/core/host"
 import type { PluginStatus } from "@bezel/core/kernel"
 import type { LocationRef } from "@bezel/core/location"
-import type { ListedModel } from "@bezel/core/model"
+import type { ListedModel, ModelRef } from "@bezel/core/model"
 import type { ConnectionShape, Transport } from "@bezel/core/rpc"
 import type { ServiceError } from "@bezel/core/service"
 import type { SessionApi, SessionStoreShape, UnknownSession } from "@bezel/core/session"
@@ -38,6 +38,9 @@ export interface FleetLocation {
   readonly agents: Effect.Effect<ReadonlyArray<Offered>, ServiceError>
   readonly commands: Effect.Effect<ReadonlyArray<Offered>, ServiceError>
   readonly skills: Effect.Effect<ReadonlyArray<Offered>, ServiceError>
+  /** Why a session here cannot name an agent or a model, as a sentence; `null` where it can. */
+  readonly missingAgent: (name: string) => Effect.Effect<string | null, ServiceError>
+  readonly missingModel: (ref: ModelRef) => Effect.Effect<string | null, ServiceError>
 }
 
 /** Why a session's API cannot be had. */

@@ -49,6 +49,19 @@ const removing =
           )
     })
 
+/** Where nobody keeps agents, there are none. */
+const missingAgent = (name: string, agents: Effect.Effect<ReadonlyArray<Offered>, ServiceError>) =>
+  agents.pipe(
+    Effect.catch((error) => error.code === "unknown_service" ? Effect.succeed([]) : Effect.fail(error)),
+    Effect.map((all) => {
+      const wanted = JSON.stringify(name.slice(0, 80))
+      if (all.some((agent) => agent.name === name)) return null
+      return all.length === 0
+        ? `There is no agent ${wanted} here; there are no agents at all`
+        : `There is no agent ${wanted} here; there are ${all.map((agent) => agent.name).join(", ")}`
+    })
+  )
+
 const make = ({ lists, roll }: FleetOptions) =>
   Effect.gen(function*() {
     const store = yield* SessionStore
@@ -80,7 +93,11 @@ const make = ({ lists, roll }: FleetOptions) =>
           plugins: host.plugins,
           agents: listed(lists.agents),
           commands: listed(lists.commands),
-          skills: listed(lists.skills)
+          skills: listed(lists.skills),
+          missingModel: (ref) =>
+            ask((client) => Effect.flatMap(client.use(Registries), (registries) => registries.missingModel(ref))),
+          missingAgent: (name) =>
+            lists.agents === undefined ? Effect.succeed(null) : missingAgent(name, listed(lists.agents))
         }
       })
 

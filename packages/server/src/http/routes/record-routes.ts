@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { failure } from "../failure.ts"
 import type { SessionHandlers } from "../handler.ts"
+import { checkNamed } from "../named.ts"
 import type { ApiParts } from "../parts.ts"
 import { sessionPage, toSession } from "../shapes.ts"
 
@@ -47,7 +48,9 @@ export const recordRoutes = ({ fleet, fleetEvents, hubs, places }: ApiParts): Pi
       Effect.gen(function*() {
         const { location, ...rest } = payload
         yield* checkTitle(payload.title)
-        const record = yield* records.create({ ...rest, location: yield* places.existing(location) })
+        const place = yield* places.existing(location)
+        yield* checkNamed(fleet, place, rest)
+        const record = yield* records.create({ ...rest, location: place })
         yield* fleetEvents.poke
         return toSession(record)
       }),
@@ -68,10 +71,13 @@ export const recordRoutes = ({ fleet, fleetEvents, hubs, places }: ApiParts): Pi
         return yield* created(id)
       }),
     get: ({ params }) => Effect.map(records.get(params.id), toSession),
-    update: ({ params: { id }, payload: { agent, archived, model, title } }) =>
+    update: ({ params: { id }, payload }) =>
       Effect.gen(function*() {
-        yield* checkTitle(title)
+        yield* checkTitle(payload.title)
         let record = yield* records.get(id)
+        // All of it is looked at before any of it is changed.
+        yield* checkNamed(fleet, record.location, payload)
+        const { agent, archived, model, title } = payload
         if (title !== undefined) record = yield* records.rename(id, title)
         if (agent !== undefined) record = yield* records.switchAgent(id, agent)
         if (model !== undefined) record = yield* records.switchModel(id, model)

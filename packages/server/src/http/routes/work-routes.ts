@@ -8,6 +8,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { failure } from "../failure.ts"
 import type { SessionHandlers } from "../handler.ts"
+import { checkNamed } from "../named.ts"
 import type { ApiParts } from "../parts.ts"
 import type { SessionHub } from "../session-hub.ts"
 
@@ -101,7 +102,12 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
         return { inputID, status: "accepted" as const }
       }),
     reset: ({ params: { id }, payload }) => using(id, (conversation) => conversation.reset(payload)),
-    config: ({ params: { id }, payload }) => using(id, (conversation) => conversation.configSet(payload)),
+    config: ({ params: { id }, payload }) =>
+      Effect.gen(function*() {
+        const { location } = yield* fleet.records.get(id)
+        yield* checkNamed(fleet, location, payload)
+        yield* using(id, (conversation) => conversation.configSet(payload))
+      }),
     abortInput: ({ params: { id, inputID } }) =>
       Effect.map(using(id, (conversation) => conversation.inputAbort({ inputID })), (status) => ({ status })),
     resume: ({ params: { id } }) =>
