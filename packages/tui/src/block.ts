@@ -83,6 +83,8 @@ export interface RuleBlock {
 export interface GroupBlock {
   readonly kind: "group"
   readonly children: ReadonlyArray<Block>
+  /** Its rows have no colours and are pale. */
+  readonly faint?: boolean
 }
 
 /**
@@ -141,6 +143,20 @@ export const gap: GapBlock = { kind: "gap" }
 export const rule = (style: SpanStyle = { color: "border" }): RuleBlock => ({ kind: "rule", style })
 
 export const group = (children: ReadonlyArray<Block>): GroupBlock => ({ kind: "group", children })
+
+const faintOnes = new WeakMap<Block, Block>()
+
+/** A block as what is not up to date: pale, without colours. The same one for the same block. */
+export const faint = (block: Block): Block => {
+  const known = faintOnes.get(block)
+  if (known !== undefined) return known
+  // What consists of parts stays in parts, of which a screen lays out those that it shows.
+  const made: Block = block.kind === "group" && block.children.every(({ kind }) => kind === "group")
+    ? group(block.children.map(faint))
+    : { kind: "group", children: [block], faint: true }
+  faintOnes.set(block, made)
+  return made
+}
 
 /** A file of a message, as an image. */
 export const image = (

@@ -133,6 +133,9 @@ export const makeLayout = (painter: Painter, options: LayoutOptions = {}): Layou
     return indented([described, ...known.render(inner)], indent)
   }
 
+  // eslint-disable-next-line no-control-regex
+  const faintRow = (row: string): string => painter.style(row.replace(/\x1b\[[0-9;:]*m/g, ""), { dim: true })
+
   const lay = (block: Block, width: number): ReadonlyArray<string> => {
     switch (block.kind) {
       case "text":
@@ -146,7 +149,7 @@ export const makeLayout = (painter: Painter, options: LayoutOptions = {}): Layou
       case "rule":
         return [painter.style("─".repeat(width), block.style)]
       case "group":
-        return all(block.children, width)
+        return block.faint === true ? all(block.children, width).map(faintRow) : all(block.children, width)
       case "image":
         return imageRows(block, width)
     }

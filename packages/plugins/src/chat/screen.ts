@@ -7,7 +7,7 @@
 import type { ConversationConfig, ConversationView } from "@bezel/core/harness"
 import type { FilePart } from "@bezel/core/model"
 import type { Replica } from "@bezel/core/service"
-import { type Block, span, text, type TuiContext } from "@bezel/tui"
+import { type Block, faint, span, text, type TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -95,13 +95,18 @@ export const chatScreen = Effect.fnUntraced(function*(
   const view = () => source.conversation()?.view.value
   const isBusy = () => view()?.turn != null
   /** Something moves: also a summary that is made without a turn. */
-  const isActive = () => isBusy() || view()?.compaction != null
+  const isActive = () => !isStale() && (isBusy() || view()?.compaction != null)
+  /** What is shown is what was last known. */
+  const isStale = () => source.conversation()?.view.status === "stale"
+  const asKnown = (blocks: ReadonlyArray<Block>) => isStale() ? blocks.map(faint) : blocks
 
   const withConversation = <A, E>(use: (conversation: ChatConversation) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
       const conversation = source.conversation()
       return conversation === null
         ? Effect.fail<E | { readonly message: string }>({ message: "No session is attached." })
+        : isStale()
+        ? Effect.fail<E | { readonly message: string }>({ message: "there is no connection; it is tried again by itself." })
         : Effect.asVoid(use(conversation))
     })
 
@@ -114,15 +119,23 @@ export const chatScreen = Effect.fnUntraced(function*(
         const images = attachments.of(content)
         for (const notice of notices) yield* ctx.ui.notify(notice, "warning")
         ctx.ui.scroll?.("end")
+        // Whether the host has taken one whose answer was lost nobody knows; the same words under the same name come once.
+        const requestID = unsure?.content === content ? unsure.requestID : globalThis.crypto.randomUUID()
+        unsure = null
         yield* conversation.send({
           text: content,
           whenBusy,
-          requestID: globalThis.crypto.randomUUID(),
+          requestID,
           ...(images.length + files.length === 0 ? {} : { files: [...images, ...files] })
-        })
+        }).pipe(Effect.tapError(() =>
+          Effect.sync(() => {
+            unsure = { content, requestID }
+          })
+        ))
       })
     ).pipe(Effect.withSpan("ui.chat.send"))
 
+  let unsure: { readonly content: string; readonly requestID: string } | null = null
   const { complete } = source
   const runLine = (line: string) =>
     Effect.flatMap(ctx.commands.run("shell.run", line), (found) =>
@@ -147,7 +160,7 @@ export const chatScreen = Effect.fnUntraced(function*(
         return [
           ...welcome,
           ...ctx.slots.render(chatSlots.header),
-          ...(current === undefined ? [] : transcript.blocks(current, { expanded }))
+          ...(current === undefined ? [] : asKnown(transcript.blocks(current, { expanded })))
         ]
       },
       above: () => {
@@ -155,10 +168,15 @@ export const chatScreen = Effect.fnUntraced(function*(
         if (current === undefined) return [text("")]
         return [
           text(""),
-          activityBlock(activityOf(current), busySince ?? now(), now(), ctx.ui.size().columns),
-          ...queueBlocks(current.inbox),
+          activityBlock(
+            isStale() ? { type: "disconnected" } : activityOf(current),
+            busySince ?? now(),
+            now(),
+            ctx.ui.size().columns
+          ),
+          ...asKnown(queueBlocks(current.inbox)),
           ...attachments.blocks(editor.text()),
-          ...ctx.slots.render(chatSlots.aboveEditor)
+          ...asKnown(ctx.slots.render(chatSlots.aboveEditor))
         ]
       },
       below: () => [
@@ -254,7 +272,7 @@ export const chatScreen = Effect.fnUntraced(function*(
     command: "chat.rewind",
     when: () => !isBusy() && !editor.completing() && editor.text() === ""
   })
-  yield* ctx.keybindings.bind("escape", { command: "chat.interrupt", when: () => isBusy() && !editor.completing() })
+  yield* ctx.keybindings.bind("escape", { command: "chat.interrupt", when: () => isBusy() && !isStale() && !editor.completing() })
   yield* ctx.keybindings.bind("ctrl+c", { command: "chat.clearOrQuit" })
   yield* ctx.keybindings.bind("ctrl+d", { command: "app.quit", when: () => editor.text() === "" })
   yield* ctx.keybindings.bind("ctrl+o", { command: "chat.expand" })
@@ -293,7 +311,7 @@ export const chatScreen = Effect.fnUntraced(function*(
     }
     if (!isActive()) busySince = null
     else busySince ??= now()
-    editor.setBorder({ color: isBusy() ? "accent" : "border" })
+    editor.setBorder({ color: isBusy() && !isStale() ? "accent" : "border" })
     if (shown !== undefined && shown.entries.length > 0 && current !== undefined && isOther(shown, current)) {
       ctx.ui.scroll?.("end")
       ctx.ui.redrawAll()

@@ -17,6 +17,7 @@ export type Activity =
   | { readonly type: "waiting"; readonly what: string }
   | { readonly type: "retrying"; readonly at: number; readonly attempt: number; readonly error: string | null }
   | { readonly type: "summarizing"; readonly retryAt: number | null }
+  | { readonly type: "disconnected" }
 
 /** What the turn does, in one word or two. */
 export const activityOf = (view: ConversationView): Activity => {
@@ -64,6 +65,11 @@ export const activityBlock = (activity: Activity, since: number, now: number, co
   switch (activity.type) {
     case "idle":
       return text("")
+    case "disconnected":
+      return row([
+        span("⏸ ", { color: "warning" }),
+        span(columns < narrow ? "Disconnected" : "Disconnected; trying to connect again", { color: "warning" })
+      ])
     case "working":
       return row([
         span(`${picture} `, { color: "accent" }),
