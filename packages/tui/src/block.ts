@@ -153,7 +153,7 @@ export const faint = (block: Block): Block => {
   // What consists of parts stays in parts, of which a screen lays out those that it shows.
   const made: Block = block.kind === "group" && block.children.every(({ kind }) => kind === "group")
     ? group(block.children.map(faint))
-    : { kind: "group", children: [block], faint: true }
+    : { kind: "group", children: block.kind === "group" ? block.children : [block], faint: true }
   faintOnes.set(block, made)
   return made
 }
