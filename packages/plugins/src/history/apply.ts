@@ -38,7 +38,7 @@ export const keepContents = async (
       const { content, state } = await observe(path, maxFileBytes)
       if (content !== null && sameState(state, from)) await kept.put(from.id, content)
     }
-    if ((to.type === "file" || to.type === "link") && !await kept.has(to.id)) missing.push(path)
+    if ((to.type === "file" || to.type === "link") && !kept.has(to.id)) missing.push(path)
   }
   return missing
 }

@@ -60,19 +60,21 @@ export interface Observed {
   readonly content: Buffer | null
   /** For what is absent, when its folder changed. */
   readonly changedAt: number
+  /** What the file system said of it; `null` for what is absent. */
+  readonly stats: fs.Stats | null
 }
 
 const hasCode = (error: unknown, ...codes: ReadonlyArray<string>): boolean =>
   error instanceof Error && "code" in error && codes.some((code) => code === error.code)
 
 /** The nearest ancestor that is a folder, and when it last changed. */
-const nearestFolder = async (path: string): Promise<{ readonly folder: string; readonly changedAt: number }> => {
+const nearestFolder = (path: string): { readonly folder: string; readonly changedAt: number } => {
   for (let folder = NodePath.dirname(path);; folder = NodePath.dirname(folder)) {
     try {
-      const stats = await FileSystem.stat(folder)
-      if (stats.isDirectory()) return { folder, changedAt: stats.mtimeMs }
+      const stats = fs.statSync(folder, { throwIfNoEntry: false })
+      if (stats?.isDirectory() === true) return { folder, changedAt: stats.mtimeMs }
     } catch (error) {
-      if (!hasCode(error, "ENOENT", "ENOTDIR")) throw error
+      if (!hasCode(error, "ENOTDIR")) throw error
     }
     if (folder === NodePath.dirname(folder)) return { folder, changedAt: 0 }
   }
@@ -85,46 +87,47 @@ const smallBytes = 128 * 1024
 export const observe = async (path: string, maxBytes: number): Promise<Observed> => {
   const stats = lookAt(path)
   if (stats === null) {
-    const { changedAt, folder } = await nearestFolder(path)
-    return { state: { type: "absent", below: folder }, content: null, changedAt }
+    const { changedAt, folder } = nearestFolder(path)
+    return { state: { type: "absent", below: folder }, content: null, changedAt, stats }
   }
   const changedAt = stats.ctimeMs
   const unkept = (what: "large" | "folder" | "special"): Observed => ({
     state: { type: "unkept", what, stamp: `${stats.ino}:${stats.size}:${stats.mtimeMs}`, size: stats.size },
     content: null,
-    changedAt
+    changedAt,
+    stats
   })
   if (stats.isSymbolicLink()) {
     const content = await FileSystem.readlink(path, { encoding: "buffer" })
-    return { state: { type: "link", id: blobID(content) }, content, changedAt }
+    return { state: { type: "link", id: blobID(content) }, content, changedAt, stats }
   }
   if (stats.isDirectory()) return unkept("folder")
   if (!stats.isFile()) return unkept("special")
   if (stats.size > maxBytes) return unkept("large")
   const read = await readOpened(path, stats.size <= smallBytes)
   if (read === null) return unkept("special")
-  const { content, mode } = read
+  const { content } = read
   return {
-    state: { type: "file", id: blobID(content), mode: mode & 0o7777, size: content.length },
+    state: { type: "file", id: blobID(content), mode: read.stats.mode & 0o7777, size: content.length },
     content,
-    changedAt: read.changedAt
+    changedAt: read.stats.ctimeMs,
+    stats: read.stats
   }
 }
 
 /** `null` where there is nothing. */
 export const lookAt = (path: string): fs.Stats | null => {
   try {
-    return fs.lstatSync(path)
+    return fs.lstatSync(path, { throwIfNoEntry: false }) ?? null
   } catch (error) {
-    if (hasCode(error, "ENOENT", "ENOTDIR")) return null
+    if (hasCode(error, "ENOTDIR")) return null
     throw error
   }
 }
 
 interface Read {
   readonly content: Buffer
-  readonly mode: number
-  readonly changedAt: number
+  readonly stats: fs.Stats
 }
 
 /** Between the look and the opening it may have become a link, which fails, or a pipe, which is `null`. */
@@ -134,7 +137,7 @@ const readOpened = async (path: string, isSmall: boolean): Promise<Read | null> 
     const opened = fs.fstatSync(file)
     if (!opened.isFile()) return null
     const content = isSmall ? fs.readFileSync(file) : await readAll(file)
-    return { content, mode: opened.mode, changedAt: opened.ctimeMs }
+    return { content, stats: opened }
   } finally {
     fs.closeSync(file)
   }

@@ -40,6 +40,8 @@ const Line = Schema.Union([
   Schema.Struct({ type: Schema.Literal("ended"), id: Schema.String, at: Schema.Finite }),
   /** All that had ended by then is accounted for. */
   Schema.Struct({ type: Schema.Literal("settled"), open: Schema.Array(Schema.String) }),
+  /** Entries that git ignores, which commands changed: what was in them is not known. */
+  Schema.Struct({ type: Schema.Literal("ignored"), marks: Marks, paths: Schema.Array(Schema.String) }),
   /** A command ran whose changes could not be seen. */
   Schema.Struct({ type: Schema.Literal("unseen"), marks: Marks, why: Schema.String }),
   Schema.Struct({ type: Schema.Literal("reverted"), id: Schema.String, session: Schema.String, from: Schema.Finite }),
@@ -142,6 +144,27 @@ export class Journal {
       line.type === "unseen" && (line.marks[session] ?? -1) >= from ? [line.why] : []
     )
     return [...new Set(reasons)]
+  }
+
+  /** Ignored entries that commands from a place on changed, each once. */
+  ignored(session: string, from: number): ReadonlyArray<string> {
+    return [
+      ...new Set(
+        this.#lines.flatMap((line) => line.type === "ignored" && (line.marks[session] ?? -1) >= from ? line.paths : [])
+      )
+    ]
+  }
+
+  /** Those that are said of a place already. */
+  ignoredSince(marks: Marks): ReadonlySet<string> {
+    const places = Object.entries(marks)
+    return new Set(
+      this.#lines.flatMap((line) =>
+        line.type === "ignored" && places.every(([session, mark]) => (line.marks[session] ?? -1) >= mark)
+          ? line.paths
+          : []
+      )
+    )
   }
 
   get unfinished(): ReadonlyArray<Unfinished> {

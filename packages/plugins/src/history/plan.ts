@@ -62,7 +62,7 @@ export const planOf = (changes: ReadonlyArray<Change>, maxFileBytes: number): Pr
       doubt: isBroken
         ? "somebody else changed it between two changes of this session"
         : isUncertain
-        ? "it changed while something of this session was cut off, or while another session worked here"
+        ? "it changed while something of this session was cut off, while another session worked here, or when the clock was set back"
         : null
     })),
     maxFileBytes
@@ -98,7 +98,8 @@ export const planSteps = async (
   const blocked = await blockedSteps(steps)
   return {
     steps: inOrder(steps.filter(({ path }) => !blocked.has(path))),
-    conflicts: [...conflicts, ...[...blocked].map(([path, reason]) => ({ path, reason }))],
+    conflicts: [...conflicts, ...[...blocked].map(([path, reason]) => ({ path, reason }))]
+      .toSorted((one, other) => one.path < other.path ? -1 : 1),
     left
   }
 }

@@ -9,6 +9,7 @@ import type { ClearRevert, OpenSession, RevertReport, SessionRevert, StageRevert
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { randomBytes } from "node:crypto"
+import { showPath } from "../tools/paths.ts"
 import { applySteps, keepContents, NotApplied, undo } from "./apply.ts"
 import { fileReports } from "./file-report.ts"
 import { type Plan, planOf, planSteps, reversed, type Step } from "./plan.ts"
@@ -50,6 +51,16 @@ const leftNotes = ({ left }: Plan): ReadonlyArray<string> =>
   left.map(({ path, size }) =>
     `${path} stays as it is: its content was not kept${size > 0 ? ` (${megabytes(size)})` : ""}.`
   )
+
+const ignoredNote = (paths: ReadonlyArray<string>, location: string): ReadonlyArray<string> => {
+  if (paths.length === 0) return []
+  const shown = paths.slice(0, 10).map((path) => showPath(location, path)).join(", ")
+  return [
+    `Commands changed what git ignores, which is not kept and stays as it is: ${shown}${
+      paths.length > 10 ? ", …" : ""
+    }.`
+  ]
+}
 
 const idleOnly = (session: OpenSession): Effect.Effect<void, HarnessError> =>
   Effect.flatMap(session.main.busy, (isBusy) =>
@@ -106,6 +117,7 @@ export const makeRevert = ({ historyOf, location, maxFileBytes }: RevertParts): 
     const history = yield* historyOf(sessionID)
     const { staged, tracker } = history
     yield* tracker.settle(sessionID)
+    yield* tracker.keepOwed
     const turn = yield* findTurn(session, request.to)
     const { journal } = tracker
     const changes = journal.changes.filter(({ marks }) => (marks[sessionID] ?? -1) >= turn.ordinal)
@@ -117,6 +129,7 @@ export const makeRevert = ({ historyOf, location, maxFileBytes }: RevertParts): 
       ...journal.unseen(sessionID, turn.ordinal).map((why) =>
         `What commands changed in files is not known, so it is not taken back: ${why}.`
       ),
+      ...ignoredNote(journal.ignored(sessionID, turn.ordinal), location),
       ...(journal.reachesBack(sessionID, turn.ordinal)
         ? []
         : ["The oldest changes to files are not kept any more, so they are not taken back."]),

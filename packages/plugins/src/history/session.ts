@@ -126,12 +126,12 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
         const tracker = new Tracker({
           journal: new Journal(NodePath.join(folder, "journal.jsonl")),
           kept,
-          tree: new WorkTree(directory, NodePath.join(folder, "git"), {
+          tree: new WorkTree(directory, NodePath.join(folder, "tree"), {
             maxFileBytes: maxFile,
             maxNewFiles: 20_000,
             maxNewBytes: 256 * mebibyte,
             excluded
-          }, (id, content) => kept.put(id, content)),
+          }),
           neighbourhood,
           maxFileBytes: maxFile,
           maxKeptBytes: maxTotal,
@@ -152,6 +152,8 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
   const historyOf = (sessionID: string): Effect.Effect<SessionHistory, HarnessError> =>
     Effect.flatMap(ancestryOf(sessionID), (chain) => {
       const root = chain.at(-1) ?? sessionID
+      const ready = histories.get(root)
+      if (ready !== undefined) return Effect.succeed(ready)
       return making.withPermit(Effect.suspend(() => {
         const known = histories.get(root)
         if (known !== undefined) return Effect.succeed(known)
@@ -193,6 +195,7 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
             const history = histories.get(root)
             if (history === undefined) return
             yield* history.tracker.settle(root === sessionID ? null : sessionID)
+            yield* history.tracker.keepOwed
             if (root === sessionID) histories.delete(root)
           })
       )
@@ -204,10 +207,9 @@ export const session = Effect.fn("history/session")(function*(ctx: Context) {
       const { envelopes } = yield* opened.main.watch
       yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(envelopes, ({ events }) =>
         Effect.suspend(() => {
+          const tracker = events.some(({ type }) => type === "turn.ended") ? trackerNow(sessionID) : undefined
           // Where it was aborted, there was no answer to hold back.
-          return events.some(({ type }) => type === "turn.ended")
-            ? trackerNow(sessionID)?.settle(sessionID) ?? Effect.void
-            : Effect.void
+          return tracker === undefined ? Effect.void : Effect.andThen(tracker.settle(sessionID), tracker.keepOwed)
         }))))
     })
   )

@@ -4,14 +4,15 @@
  * A tool that names the files it writes is watched file by file: how each was before the call and after it. What a command
  * changes is found by looking at the work tree before and after, and only what changed while one ran counts as the
  * session's; a change at any other time is somebody else's. A look is taken when a command is about to run, after it and at
- * the end of a turn, but (except for the last) not before fifteen times as long as the last one took has gone by, so that
+ * the end of a turn, but (except for the last) not before twenty times as long as the last one took has gone by, so that
  * looking stays well under a tenth of the time.
  *
  *     write:    began(before) ─────────────▶ change(before, after), ended
  *     command:  [look] began ──▶ ended ──▶ [look] change…, settled
  *
  * What is cut off by a crash is found in the journal and accounted for at the next opening, as uncertain. Nothing here fails:
- * what cannot be kept track of is said in the journal, and the call goes on.
+ * what cannot be kept track of is said in the journal, and the call goes on. Where the wall clock was set back, times tell
+ * nothing of who changed a file, and what changed between two looks is uncertain as well.
  */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -20,10 +21,19 @@ import * as NodePath from "node:path"
 import { type FileState, observe, sameState } from "./file-state.ts"
 import type { Change, Journal, Marks } from "./journal.ts"
 import type { KeptContent } from "./kept-content.ts"
-import type { Difference, WorkTree } from "./work-tree.ts"
+import type { Difference, IgnoredChange, WorkTree } from "./work-tree.ts"
 
 /** Where a look takes longer, none is taken any more. */
 const longMillis = 4_000
+
+/** How many times as long as the last look took goes by before the next one. */
+const pauseFactor = 20
+
+/** By how much the wall clock has to be set back to be noticed. */
+const setBackMillis = 50
+
+/** How many paths that git ignores are named for one look. */
+const maxIgnoredNamed = 20
 
 /** A stretch of time in which a command of a session ran. */
 interface Command {
@@ -84,6 +94,11 @@ export class Tracker {
   #blind: string | null = null
   #lookedAt = Number.NEGATIVE_INFINITY
   #lookMillis = 0
+  /** Former contents that only the user's repository has, until they are copied. */
+  readonly #owed = new Set<string>()
+  /** What the wall clock says beside one that nobody sets. */
+  #clockOffset = Date.now() - performance.now()
+  #clockWentBack = false
 
   constructor(parts: TrackerParts) {
     this.journal = parts.journal
@@ -157,12 +172,31 @@ export class Tracker {
       if (!this.#prepared) await this.#prepare()
       if (this.#blind === null && (this.#tree.isCurrent ? this.#isDue() : true)) await this.#look()
       if (this.#blind !== null) return this.#sayUnseen(marks, this.#blind)
+      await this.#keepWritten()
+      this.#checkClock()
       const start = this.journal.append({ type: "began", id: call, at: Date.now(), marks })
       const command: Command = { id: call, session, start, end: null, marks, uncertain: false }
       this.#commands = [...this.#commands, command]
       const { commands } = this.#neighbourhood
       this.#neighbourhood.commands = [...commands.slice(-maxRemembered), { by: this, command }]
     })
+  }
+
+  /** Contents that calls have written and the command may change next. */
+  async #keepWritten(): Promise<void> {
+    for (const [path, written] of this.#written) {
+      if (!("id" in written) || this.kept.has(written.id)) continue
+      const { content, state } = await observe(path, this.#maxFileBytes)
+      if (content !== null && "id" in state) await this.kept.put(state.id, content)
+      // Somebody else was here since.
+      if (!sameState(state, written)) this.#written.set(path, state)
+    }
+  }
+
+  #checkClock(): void {
+    const offset = Date.now() - performance.now()
+    if (offset < this.#clockOffset - setBackMillis) this.#clockWentBack = true
+    this.#clockOffset = offset
   }
 
   /** A call has ended; one that left processes running may still change something until the turn ends. */
@@ -177,10 +211,8 @@ export class Tracker {
 
   async #endWrite({ before, id, marks, path }: Write): Promise<void> {
     this.#writes.delete(path)
-    const { content, state } = await observe(path, this.#maxFileBytes)
+    const { state } = await observe(path, this.#maxFileBytes)
     const ended = { type: "ended" as const, id, at: Date.now() }
-    // A command may change it next, and git has not seen it.
-    if (content !== null && "id" in state) await this.kept.put(state.id, content)
     if (sameState(before, state)) {
       this.journal.append(ended)
       return
@@ -224,25 +256,32 @@ export class Tracker {
   async #makeRoom(): Promise<void> {
     if (this.kept.written < this.#maxKeptBytes / 4) return
     this.kept.written = 0
-    const needed = new Set([...this.#needed(), ...this.#tree.remembered])
+    const needed = new Set(this.#needed())
+    for (const state of this.#written.values()) if ("id" in state) needed.add(state.id)
     for (const { before } of this.#writes.values()) if ("id" in before) needed.add(before.id)
     await collect(this, this.#maxKeptBytes, needed)
   }
 
   #isDue(): boolean {
-    return performance.now() - this.#lookedAt >= 15 * this.#lookMillis
+    return performance.now() - this.#lookedAt >= pauseFactor * this.#lookMillis
   }
 
   async #prepare(): Promise<void> {
     this.#prepared = true
+    const start = performance.now()
     const why = await this.#tree.prepare(AbortSignal.timeout(longMillis))
     if (why !== null) this.#blind = why
-    else if (this.#tree.isCurrent) this.#lookedAt = performance.now()
+    else if (this.#tree.isCurrent) {
+      this.#lookedAt = performance.now()
+      // A look takes about half as long as beginning does.
+      this.#lookMillis = (this.#lookedAt - start) / 2
+    }
   }
 
   async #look(): Promise<void> {
     const start = performance.now()
-    const differences = await this.#tree.look().catch((error: unknown) => {
+    this.#checkClock()
+    const { differences, ignored } = await this.#tree.look().catch((error: unknown) => {
       // Somebody may have removed the private folder; the next command has it made anew.
       this.#prepared = false
       throw error
@@ -253,7 +292,9 @@ export class Tracker {
         before: this.#written.get(difference.path) ?? difference.before
       }))
     )
+    this.#attributeIgnored(ignored)
     this.#tree.isCurrent = true
+    this.#clockWentBack = false
     this.#written.clear()
     const open = this.#commands.filter(({ end }) => end === null)
     if (this.#commands.length > 0) this.journal.append({ type: "settled", open: open.map(({ id }) => id) })
@@ -263,6 +304,23 @@ export class Tracker {
     const took = this.#lookedAt - start
     this.#lookMillis = this.#lookMillis === 0 ? took : (this.#lookMillis + took) / 2
     if (this.#lookMillis > longMillis) this.#blind = "looking through it takes too long"
+    await this.#tree.tidy()
+  }
+
+  /** What is not kept is at least named. */
+  #attributeIgnored(changes: ReadonlyArray<IgnoredChange>): void {
+    const paths = new Map<Marks, Array<string>>()
+    for (const { changedAt, path } of changes) {
+      const command = this.#commandAt(changedAt, false)
+      const named = command === undefined ? undefined : paths.get(command.marks)
+      if (named !== undefined) named.push(path)
+      else if (command !== undefined) paths.set(command.marks, [path])
+    }
+    for (const [marks, named] of paths) {
+      const said = this.journal.ignoredSince(marks)
+      const fresh = named.filter((path) => !said.has(path)).slice(0, maxIgnoredNamed)
+      if (fresh.length > 0) this.journal.append({ type: "ignored", marks, paths: fresh })
+    }
   }
 
   /** Records what was changed while a command ran. */
@@ -283,33 +341,37 @@ export class Tracker {
         before: before.type === "absent" ? await absentBefore(path, command.start) : before,
         after,
         marks: command.marks,
-        ...(command.uncertain || isAmbiguous ? { uncertain: true } : {})
+        ...(command.uncertain || isAmbiguous || this.#clockWentBack ? { uncertain: true } : {})
       })
     }
-    if (changes.length > 0) this.journal.append(...await this.#keepBefore(changes))
+    if (changes.length === 0) return
+    await this.#keepBefore(changes)
+    this.journal.append(...changes)
   }
 
   /** What is gone has no time of its own, and its folder only that of the last change in it. */
   #commandAt(changedAt: number, isGone: boolean): Command | undefined {
-    return this.#commands.findLast((command) => isGone ? changedAt >= command.start : isWithin(command, changedAt))
+    return this.#commands.findLast((command) => isGone ? changedAt >= command.start : isWithin(command, changedAt)) ??
+      (this.#clockWentBack ? this.#commands.at(-1) : undefined)
   }
 
-  /** Copies the former contents from where git has them; what it does not have any more cannot be put back. */
-  async #keepBefore(changes: ReadonlyArray<Change>): Promise<ReadonlyArray<Change>> {
-    const missing: Array<string> = []
+  /** Keeps the former contents; those that git has are copied when there is time. */
+  async #keepBefore(changes: ReadonlyArray<Change>): Promise<void> {
     for (const { before } of changes) {
-      if ((before.type === "file" || before.type === "link") && !await this.kept.has(before.id)) missing.push(before.id)
+      if (before.type !== "file" && before.type !== "link" || this.kept.has(before.id)) continue
+      const content = await this.#tree.content(before.id)
+      if (content === null) this.#owed.add(before.id)
+      else await this.kept.put(before.id, content)
     }
-    if (missing.length === 0) return changes
-    const contents = await this.#tree.contents(missing)
-    for (const [id, content] of contents) await this.kept.put(id, content)
-    return changes.map((change) => {
-      const { before } = change
-      if (before.type !== "file" && before.type !== "link" || !missing.includes(before.id)) return change
-      if (contents.has(before.id)) return change
-      return {
-        ...change,
-        before: { type: "unkept", what: "lost", stamp: before.id, size: before.type === "file" ? before.size : 0 }
+  }
+
+  /** Copies what only the user's repository has: that may lose it. What it has lost already cannot be put back. */
+  get keepOwed(): Effect.Effect<void> {
+    return this.#step(null, async () => {
+      const owed = [...this.#owed].filter((id) => !this.kept.has(id))
+      this.#owed.clear()
+      for (const [id, content] of owed.length === 0 ? [] : await this.#tree.contentsOfGit(owed)) {
+        await this.kept.put(id, content)
       }
     })
   }
@@ -330,9 +392,13 @@ export class Tracker {
           ended
         )
       }
+      for (const { before } of this.journal.changes) if ("id" in before) this.#owed.add(before.id)
       const now = Date.now()
       this.#commands = unfinished.flatMap(({ end, id, marks, path, start }): ReadonlyArray<Command> =>
-        path !== null ? [] : [{ id, session: "", start, end: end ?? now, marks, uncertain: end === null }]
+        path !== null
+          ? []
+          // An end that lies ahead: the clock was set back, and times tell nothing.
+          : [{ id, session: "", start, end: end ?? now, marks, uncertain: end === null || end > now }]
       )
       if (this.#commands.length === 0) return
       for (const { end, id } of unfinished) {

@@ -1,19 +1,23 @@
 /**
- * What changed in a folder since it was looked at last, by git's index in a private folder: unchanged files cost a look at
- * their times and nothing else.
+ * What changed in a folder since it was looked at last. A look costs a stamp of each file and no process.
  *
- * In a git repository the index begins as a copy of the user's, so that nothing has to be read of what that knows already;
- * elsewhere every file is read once. What git ignores, repositories inside the folder and large files are left out. A folder
- * with too many files, or too large ones together, is not looked at, and neither is any where there is no git: `prepare`
- * then gives why.
+ * In a git repository the first look begins with what the user's index says, so that nothing has to be read of what git has
+ * already; elsewhere every file is read once and kept. What git ignores, repositories inside the folder and large files are
+ * left out. A folder with too many files, or too large ones together, is not looked at: `prepare` then gives why.
  */
-import { constants } from "node:fs"
-import * as FileSystem from "node:fs/promises"
+import * as fs from "node:fs"
 import { homedir } from "node:os"
 import * as NodePath from "node:path"
 import { findRepository, type UserRepository } from "../git/repository.ts"
+import type { IgnoreRules } from "../tools/ignore.ts"
 import { absent, type FileState, lookAt, observe, type Observed, sameState } from "./file-state.ts"
-import { GitFailed, PrivateGit } from "./private-git.ts"
+import { parseIndex } from "./git-index.ts"
+import { GitObjects, hasGit } from "./git-objects.ts"
+import { KeptContent } from "./kept-content.ts"
+import { type KnownFile, KnownFiles, knownOfIndex, stampOf } from "./known-files.ts"
+import { hasOtherNames, mayConvert, topRules } from "./repository-rules.ts"
+import { type Seen, SeenFiles, type SeenLine, seenLine } from "./seen-files.ts"
+import { makePace, scan, type ScanPlace } from "./tree-scan.ts"
 
 export interface WorkTreeLimits {
   /** Bytes of one file; what is larger is not kept. */
@@ -35,56 +39,49 @@ export interface Difference {
   readonly changedAt: number
 }
 
-const list = ["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard"]
+/** An entry that git ignores and that is not as it was: of a folder, only whether something came into it or went. */
+export interface IgnoredChange {
+  readonly path: string
+  readonly changedAt: number
+}
 
-/** How many changed files are remembered here and not in git's index. */
-const maxRemembered = 200
+export interface Look {
+  readonly differences: ReadonlyArray<Difference>
+  readonly ignored: ReadonlyArray<IgnoredChange>
+}
 
-const bytesOf = (paths: Iterable<string>): string => [...paths].map((path) => `${path}\0`).join("")
+/** How many ignored entries are looked at. */
+const maxIgnored = 2_000
 
-const isWithin = (folder: string, path: string): boolean => path === folder || path.startsWith(folder + NodePath.sep)
-
-/** As lines of an exclude file, so that git does not even walk there. */
-const excludePatterns = (root: string, excluded: ReadonlyArray<string>): ReadonlyArray<string> =>
-  excluded.filter((folder) => isWithin(root, folder) && folder !== root).map((folder) =>
-    `/${NodePath.relative(root, folder).split(NodePath.sep).join("/").replace(/[\\*?[ ]/g, "\\$&")}/`
-  )
+/** Kept contents are tidied when so many bytes have come. */
+const tidyBytes = 64 * 1024 * 1024
 
 export class WorkTree {
   readonly #location: string
-  readonly #folder: string
   readonly #limits: WorkTreeLimits
-  readonly #keep: (id: string, content: Buffer) => Promise<void>
-  readonly #remembered = new Set<string>()
-  readonly #observed = new Map<string, { readonly stamp: string } & Pick<Observed, "state" | "changedAt">>()
-  /** How each file was when it was looked at last, by absolute path. */
-  readonly #known = new Map<string, FileState>()
-  #git: PrivateGit | null = null
-  #alternates: string | null = null
+  readonly #known = new KnownFiles()
+  readonly #ignored = new Map<string, number>()
+  readonly #seen: SeenFiles
+  /** Contents of known files that git does not have. */
+  readonly #kept: KeptContent
+  readonly #folder: string
+  #place: ScanPlace | null = null
+  #objects: GitObjects | null = null
   /** Whether what is known is how files are now, and not how an earlier process saw them. */
   isCurrent = false
 
-  /** `folder` is the private one; `keep` takes contents that git does not keep. */
-  constructor(
-    location: string,
-    folder: string,
-    limits: WorkTreeLimits,
-    keep: (id: string, content: Buffer) => Promise<void>
-  ) {
+  /** `folder` is a private one. */
+  constructor(location: string, folder: string, limits: WorkTreeLimits) {
     this.#location = location
     this.#folder = folder
     this.#limits = limits
-    this.#keep = keep
-  }
-
-  /** Contents of files that git does not keep. */
-  get remembered(): Iterable<string> {
-    return this.#remembered
+    this.#seen = new SeenFiles(folder)
+    this.#kept = new KeptContent(NodePath.join(folder, "content"), limits.maxFileBytes)
   }
 
   /** How a file was at the last look; `undefined` for one that was not looked at. */
   known(path: string): FileState | undefined {
-    return this.#known.get(path)
+    return this.#known.get(path)?.state
   }
 
   /**
@@ -93,210 +90,220 @@ export class WorkTree {
    */
   async prepare(signal: AbortSignal): Promise<string | null> {
     try {
-      const repository = await findRepository(this.#location)
+      const repository = await this.#find()
       // Nobody's work is all of a home folder, and looking through one takes long.
       if (repository === null && this.#location === homedir()) return "it is the home folder, and no git repository"
-      const git = new PrivateGit(this.#folder, repository?.root ?? this.#location, this.#location)
-      git.signal = signal
-      const objects = repository === null ? null : NodePath.join(repository.commonDirectory, "objects")
-      this.#alternates = objects
-      const exclude = repository === null
-        ? ""
-        : await FileSystem.readFile(NodePath.join(repository.commonDirectory, "info", "exclude"), "utf8").catch(() =>
-          ""
-        )
-      await git.make(
-        [exclude, ...excludePatterns(repository?.root ?? this.#location, this.#limits.excluded)].join("\n")
-      )
-      await FileSystem.rm(`${git.index}.lock`, { force: true })
-      const isNew = !await FileSystem.access(git.index).then(() => true, () => false)
-      if (!isNew) await this.#load(git)
-      else {
-        const candidates = repository === null ? null : await this.#seed(git, repository)
-        const why = await this.#addAll(git, candidates)
+      if (repository !== null && !hasGit(repository.root)) return "git is not installed"
+      const root = repository?.root ?? this.#location
+      const top: IgnoreRules = await topRules(root, repository)
+      const place = { location: this.#location, root, top, excluded: new Set(this.#limits.excluded) }
+      this.#known.clear()
+      const seen = this.#seen.read()
+      if (seen === null) {
+        const why = await this.#begin(place, repository, signal)
         if (why !== null) return why
-      }
-      git.signal = null
-      this.#git = git
-      this.isCurrent = isNew
+      } else this.#load(seen, root)
+      this.#place = place
+      this.isCurrent = seen === null
       return null
     } catch (error) {
-      return signal.aborted
-        ? "looking through it takes too long"
-        : error instanceof Error
-        ? error.message
-        : String(error)
+      return error instanceof Error ? error.message : String(error)
     }
   }
 
-  /** Begins with the user's index; gives what that does not know, or `null` where git cannot use it here. */
-  async #seed(git: PrivateGit, repository: UserRepository): Promise<ReadonlyArray<string> | null> {
+  async #find(): Promise<UserRepository | null> {
+    const repository = await findRepository(this.#location)
+    this.#objects = repository === null
+      ? null
+      : new GitObjects(NodePath.join(this.#folder, "git"), repository)
+    return repository
+  }
+
+  /** What an earlier process saw. */
+  #load({ index, lines }: Seen, root: string): void {
+    if (index !== null) this.#loadIndex(index.content, index.mtimeMs, root)
+    for (const [relative, state, stamp] of lines) {
+      const path = NodePath.join(this.#location, relative)
+      if (state.type === "absent") this.#known.delete(path)
+      else this.#known.set(path, { state, stamp })
+    }
+  }
+
+  /** Whether it can be used. */
+  #loadIndex(content: Buffer, mtimeMs: number, root: string): boolean {
+    const entries = parseIndex(content)
+    // A hostile one may name what is not below the work tree.
+    if (entries === null || entries.some(({ path }) => /^\/|(?:^|\/)\.{0,2}(?:\/|$)/.test(path))) return false
+    const below = this.#location === root ? "" : `${NodePath.relative(root, this.#location)}/`
+    const top = root === NodePath.sep ? root : root + NodePath.sep
+    const excluded = this.#limits.excluded.filter((folder) => folder.startsWith(top)).map((folder) =>
+      folder + NodePath.sep
+    )
+    for (const entry of entries) {
+      const path = top + entry.path
+      if (!entry.path.startsWith(below) || excluded.some((folder) => path.startsWith(folder))) continue
+      this.#known.set(path, knownOfIndex(entry, mtimeMs))
+    }
+    return true
+  }
+
+  /** The first look of all. Gives why that is too much, or `null`. */
+  async #begin(place: ScanPlace, repository: UserRepository | null, signal: AbortSignal): Promise<string | null> {
+    fs.mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+    const index = await this.#readIndex(repository)
+    const isUsed = index !== null && this.#loadIndex(index.content, index.mtimeMs, place.root)
+    if (isUsed && repository !== null) await this.#doubtConverted(repository)
+    const pace = makePace(signal)
+    const { candidates, gone, ignored } = await scan(place, this.#known, pace)
+    const { maxFileBytes, maxNewBytes, maxNewFiles } = this.#limits
+    if (candidates.length > maxNewFiles) return `it has more than ${maxNewFiles} files that no git repository knows`
+    let bytes = 0
+    const lines: Array<SeenLine> = []
+    for (const { path } of gone) {
+      this.#known.delete(path)
+      lines.push(this.#lineOf(path))
+    }
+    for (const path of candidates) {
+      const observed = await observe(path, maxFileBytes).catch(() => null)
+      const inGit = this.#known.get(path)?.state
+      const state = observed?.state ?? absent
+      if (state.type === "absent" || state.type === "unkept" && state.what !== "large") this.#known.delete(path)
+      else {
+        bytes += observed?.content?.length ?? 0
+        if (bytes > maxNewBytes) {
+          return `its files are too large together (more than ${Math.round(maxNewBytes / 1e6)} MB)`
+        }
+        if (observed?.content != null && "id" in state && !hasContent(inGit, state)) {
+          await this.#kept.put(state.id, observed.content)
+        }
+        this.#know(path, state, observed)
+      }
+      lines.push(this.#lineOf(path))
+      const turn = pace()
+      if (turn !== null) await turn
+    }
+    this.#changedIgnored(ignored)
+    this.#seen.write({ index: isUsed ? index : null, lines })
+    return null
+  }
+
+  async #readIndex(repository: UserRepository | null): Promise<Seen["index"]> {
+    if (repository === null || await hasOtherNames(repository)) return null
     try {
-      await FileSystem.copyFile(NodePath.join(repository.gitDirectory, "index"), git.index)
-      await FileSystem.chmod(git.index, 0o600)
-      await this.#load(git)
-      const [converted, candidates] = await Promise.all([this.#converted(git), this.#candidates(git)])
-      if (converted.length === 0) return candidates
-      for (const path of converted) this.#known.delete(path)
-      await git.run(["update-index", "-z", "--force-remove", "--stdin"], { input: bytesOf(this.#relative(converted)) })
-      return await this.#candidates(git)
-    } catch (error) {
-      if (error instanceof GitFailed && error.isMissing) throw error
-      this.#known.clear()
-      await FileSystem.rm(git.index, { force: true })
+      const path = NodePath.join(repository.gitDirectory, "index")
+      return { mtimeMs: fs.statSync(path).mtimeMs, content: fs.readFileSync(path) }
+    } catch {
       return null
     }
   }
 
   /**
-   * Files whose content in git is not what is on the disk (line ends, filters): they are read like new ones. The two differ in
-   * size; one that was edited since does so too, and reading it anew harms nothing.
+   * Files whose content in git is not what is on the disk (line ends, filters) are read like new ones. The two differ in
+   * size.
    */
-  async #converted(git: PrivateGit): Promise<ReadonlyArray<string>> {
-    const files = [...this.#known].flatMap(([path, state]) => state.type === "file" ? [{ path, state }] : [])
-    const sizes = await git.run(["cat-file", "--batch-check=%(objectname) %(objectsize)"], {
-      input: files.map(({ state }) => `${state.id}\n`).join(""),
-      ...(this.#alternates === null ? {} : { alternates: this.#alternates })
-    })
-    return sizes.toString("latin1").split("\n").flatMap((line, index) => {
-      const file = files[index]
-      return file === undefined || line === `${file.state.id} ${file.state.size}` ? [] : [file.path]
-    })
-  }
-
-  #relative(paths: ReadonlyArray<string>): ReadonlyArray<string> {
-    return paths.map((path) => NodePath.relative(this.#location, path))
-  }
-
-  /** Reads what the index knows, and the modes and sizes that the files have. */
-  async #load(git: PrivateGit): Promise<void> {
-    this.#known.clear()
-    const output = (await git.run(["ls-files", "-s", "-z"])).toString("utf8")
-    let count = 0
-    for (const line of output.split("\0")) {
-      const tab = line.indexOf("\t")
-      const [mode = "", id = "", stage] = line.slice(0, tab).split(" ")
-      if (tab < 0 || stage !== "0" || mode === "160000") continue
-      const path = NodePath.join(this.#location, line.slice(tab + 1))
-      if (++count % 500 === 0) await new Promise((resume) => setImmediate(resume))
-      const stats = lookAt(path)
-      if (mode === "120000") this.#known.set(path, { type: "link", id })
-      else {
-        const otherwise = mode === "100755" ? 0o755 : 0o644
-        const isFile = stats?.isFile() === true
-        this.#known.set(path, {
-          type: "file",
-          id,
-          mode: isFile ? stats.mode & 0o7777 : otherwise,
-          size: isFile ? stats.size : -1
-        })
-      }
+  async #doubtConverted(repository: UserRepository): Promise<void> {
+    const files: Array<readonly [string, KnownFile & { readonly state: { readonly type: "file" } }]> = []
+    const attributes: Array<string> = []
+    for (const [path, { stamp, state }] of this.#known) {
+      if (NodePath.basename(path) === ".gitattributes") attributes.push(path)
+      if (stamp !== null && state.type === "file") files.push([path, { stamp, state }])
+    }
+    for (let at = this.#location; at !== repository.root;) {
+      at = NodePath.dirname(at)
+      attributes.push(NodePath.join(at, ".gitattributes"))
+    }
+    if (!await mayConvert(repository, attributes)) return
+    const sizes = await this.#objects?.sizes(files.map(([, { state }]) => state.id)) ?? []
+    for (const [index, [path, { state }]] of files.entries()) {
+      if (sizes[index] !== state.size) this.#known.set(path, { state, stamp: null })
     }
   }
 
-  /** Paths that git sees as changed, gone or new, seen from the location; without repositories inside it. */
-  async #candidates(git: PrivateGit): Promise<ReadonlyArray<string>> {
-    const output = (await git.run(list)).toString("utf8")
-    const paths = new Set<string>()
-    for (const line of output.split("\0")) {
-      if (line.length <= 2 || line.endsWith("/")) continue
-      const absolute = NodePath.join(this.#location, line.slice(2))
-      if (!this.#limits.excluded.some((folder) => isWithin(folder, absolute))) paths.add(line.slice(2))
-    }
-    return [...paths]
+  #know(path: string, state: FileState, observed: Observed | null): void {
+    this.#known.set(path, { state, stamp: observed?.stats == null ? null : stampOf(observed.stats, Date.now()) })
   }
 
-  /** Reads everything that the index does not know. Gives why that is too much, or `null`. */
-  async #addAll(git: PrivateGit, found: ReadonlyArray<string> | null): Promise<string | null> {
-    const candidates = found ?? await this.#candidates(git)
-    const { maxFileBytes, maxNewBytes, maxNewFiles } = this.#limits
-    if (candidates.length > maxNewFiles) return `it has more than ${maxNewFiles} files that no git repository knows`
-    const added: Array<string> = []
-    let bytes = 0
-    for (const path of candidates) {
-      const absolute = NodePath.join(this.#location, path)
-      const stats = await FileSystem.lstat(absolute).catch(() => null)
-      if (stats?.isFile() !== true && stats?.isSymbolicLink() !== true) continue
-      // One that may not be read would keep git from adding the others.
-      if (stats.isFile() && !await FileSystem.access(absolute, constants.R_OK).then(() => true, () => false)) continue
-      if (stats.size > maxFileBytes) {
-        this.#known.set(absolute, (await observe(absolute, maxFileBytes)).state)
-        continue
-      }
-      bytes += stats.size
-      if (bytes > maxNewBytes) return `its files are too large together (more than ${Math.round(maxNewBytes / 1e6)} MB)`
-      added.push(path)
-    }
-    if (found !== null && added.length === 0) return null
-    // All contents in one file, which costs less than a file each.
-    await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
-      input: bytesOf(added),
-      config: ["core.bigFileThreshold=1"]
-    })
-    await this.#load(git)
-    return null
+  #lineOf(path: string): SeenLine {
+    return seenLine(
+      NodePath.relative(this.#location, path),
+      this.#known.get(path) ?? { state: absent, stamp: null }
+    )
   }
 
   /** What has changed since the last look. */
-  async look(): Promise<ReadonlyArray<Difference>> {
-    const git = this.#git
-    if (git === null) return []
-    const candidates = await this.#candidates(git)
-    // Few changes are remembered here, which spares git a second run; the index learns of them when they are many.
-    const isMany = candidates.length > maxRemembered
+  async look(): Promise<Look> {
+    if (this.#place === null) return { differences: [], ignored: [] }
+    const pace = makePace(null)
+    const { candidates, gone, ignored } = await scan(this.#place, this.#known, pace)
     const differences: Array<Difference> = []
-    const folders: Array<string> = []
-    const indexed: Array<string> = []
-    for (const relative of candidates) {
-      const path = NodePath.join(this.#location, relative)
-      const observed = await this.#observe(path).catch(() => null)
+    const lines: Array<SeenLine> = []
+    for (const { folder, path } of gone) {
+      const before = this.#known.get(path)?.state ?? absent
+      this.#known.delete(path)
+      differences.push({ path, before, after: absent, changedAt: lookAt(folder)?.mtimeMs ?? 0 })
+      lines.push(this.#lineOf(path))
+    }
+    for (const path of candidates) {
+      const observed = await observe(path, this.#limits.maxFileBytes).catch(() => null)
       // What may not be read is not kept track of.
       if (observed === null) continue
       const { changedAt, content, state } = observed
       // A folder in the place of a file: the file is gone, and what is in the folder is listed by itself.
-      const isFolder = state.type === "unkept" && state.what === "folder"
-      const after: FileState = isFolder ? absent : state
-      if (isFolder) folders.push(relative)
-      else if (state.type !== "unkept") indexed.push(relative)
-      const before = this.#known.get(path) ?? absent
-      if (sameState(before, after)) continue
+      const after: FileState = state.type === "unkept" && state.what === "folder" ? absent : state
+      const before = this.#known.get(path)?.state ?? absent
       if (after.type === "absent") this.#known.delete(path)
-      else this.#known.set(path, after)
-      if (!isMany && content !== null && "id" in after) {
-        await this.#keep(after.id, content)
-        this.#remembered.add(after.id)
-      }
+      else this.#know(path, after, observed)
+      if (sameState(before, after)) continue
+      if (content !== null && "id" in after) await this.#kept.put(after.id, content)
       differences.push({ path, before, after, changedAt })
+      lines.push(this.#lineOf(path))
+      const turn = pace()
+      if (turn !== null) await turn
     }
-    if (isMany) await this.#index(git, [...folders, ...indexed])
-    return differences
+    this.#seen.append(lines)
+    return { differences, ignored: this.#changedIgnored(ignored) }
   }
 
-  /** The same for a file that nobody has touched since it was observed. */
-  async #observe(path: string): Promise<Observed> {
-    const stats = lookAt(path)
-    const stamp = stats === null ? null : `${stats.ino} ${stats.mode} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`
-    const known = this.#observed.get(path)
-    if (stamp !== null && known?.stamp === stamp) return { ...known, content: null }
-    const observed = await observe(path, this.#limits.maxFileBytes)
-    // Within a tick of the clock it may be written again without a trace.
-    if (stamp !== null && Date.now() - observed.changedAt > 20) {
-      this.#observed.set(path, { stamp, state: observed.state, changedAt: observed.changedAt })
+  /** Removes contents that no known file has any more, once much has come. */
+  async tidy(): Promise<void> {
+    if (this.#kept.written < tidyBytes) return
+    this.#kept.written = 0
+    const needed = new Set<string>()
+    for (const [, { state }] of this.#known) if ("id" in state) needed.add(state.id)
+    await this.#kept.collect(needed)
+  }
+
+  #changedIgnored(entries: ReadonlyArray<string>): ReadonlyArray<IgnoredChange> {
+    const changes: Array<IgnoredChange> = []
+    const before = new Map(this.#ignored)
+    const isFirst = !this.isCurrent
+    this.#ignored.clear()
+    for (const path of entries.slice(0, maxIgnored)) {
+      const stats = lookAt(path)
+      if (stats === null) continue
+      // A folder's own times say when something came into it or went, and files in it are not looked at.
+      const changedAt = stats.isDirectory() ? stats.mtimeMs : stats.ctimeMs
+      this.#ignored.set(path, changedAt)
+      if (before.get(path) !== changedAt) changes.push({ path, changedAt })
     }
-    return observed
+    for (const path of before.keys()) {
+      if (this.#ignored.has(path) || before.size >= maxIgnored || this.#known.get(path) !== undefined) continue
+      changes.push({ path, changedAt: lookAt(NodePath.dirname(path))?.mtimeMs ?? 0 })
+    }
+    return isFirst ? [] : changes
   }
 
-  /** Lets the index know. What goes away meanwhile is seen at the next look. */
-  async #index(git: PrivateGit, paths: ReadonlyArray<string>): Promise<void> {
-    await git.run(["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], { input: bytesOf(paths) })
-      .then(() => {
-        this.#observed.clear()
-        this.#remembered.clear()
-      }, () => {})
+  /** A content that was read at a look, `null` if it was not. */
+  content(id: string): Promise<Buffer | null> {
+    return this.#kept.get(id)
   }
 
-  /** Contents that git keeps, its user's repository included. */
-  async contents(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, Buffer>> {
-    return await this.#git?.contents(ids, this.#alternates) ?? new Map()
+  /** Contents that the user's repository has, which takes a process. */
+  async contentsOfGit(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, Buffer>> {
+    if (this.#objects === null) await this.#find()
+    return await this.#objects?.contents(ids) ?? new Map()
   }
 }
+
+const hasContent = (known: FileState | undefined, state: FileState): boolean =>
+  known !== undefined && "id" in known && "id" in state && known.id === state.id

@@ -43,10 +43,8 @@ export const rulesAt = (directory: string, workspace: string): IgnoreRules => {
 }
 
 /** The rules of a directory, added to those above it. */
-export const rulesBelow = (above: IgnoreRules, directory: string): IgnoreRules => {
-  const rules = rulesOf(NodePath.join(directory, ".gitignore"))
-  return rules.length === 0 ? above : { directory, rules, above }
-}
+export const rulesBelow = (above: IgnoreRules, directory: string): IgnoreRules =>
+  withRulesOf(above, directory, NodePath.join(directory, ".gitignore"))
 
 /** Whether git ignores an entry whose parent directories it does not ignore. The last rule that matches decides. */
 export const isIgnored = (rules: IgnoreRules, path: string, isDirectory: boolean): boolean => {
@@ -56,6 +54,12 @@ export const isIgnored = (rules: IgnoreRules, path: string, isDirectory: boolean
     if (rule !== undefined) return !rule.negated
   }
   return false
+}
+
+/** The rules of a file that hold in a directory, added to those above it. */
+export const withRulesOf = (above: IgnoreRules, directory: string, file: string): IgnoreRules => {
+  const rules = rulesOf(file)
+  return rules.length === 0 ? above : { directory, rules, above }
 }
 
 const MAX_RULES_BYTES = 1024 * 1024
