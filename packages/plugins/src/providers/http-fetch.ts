@@ -12,7 +12,7 @@ import { HttpHeaders, HttpResponse } from "./http-response.ts"
 
 /** Milliseconds until a connection must be there. */
 const connectMillis = 10_000
-/** Milliseconds that a server may be silent, before its answer and within it. */
+/** Milliseconds that a server may be silent: from the request to its answer, and while somebody waits for more of that. */
 const silentMillis = 300_000
 
 /** Through `getBuiltinModule`, for an import of the module reads all of its members, of which some load the platform's fetch. */
@@ -71,7 +71,7 @@ const send = (
       if (socket.connecting) socket.once("connect", connected)
       else connected()
     })
-    request.setTimeout(silentMillis, () => request.destroy(silence()))
+    const silent = setTimeout(() => request.destroy(silence()), silentMillis)
     // Stays for as long as the request lives: a request without one who listens would end the process.
     request.on("error", (error) => {
       if (answered) return
@@ -82,11 +82,13 @@ const send = (
     })
     request.once("close", () => {
       connected()
+      clearTimeout(silent)
       signal?.removeEventListener("abort", abort)
     })
     request.once("response", (message) => {
       // From here on the message says what becomes of it.
       answered = true
+      clearTimeout(silent)
       resolve(message)
     })
     signal?.addEventListener("abort", abort, { once: true })
@@ -95,7 +97,7 @@ const send = (
 
 const isClosed = (error: Error): boolean => "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE")
 
-const silence = (): Error => coded(`nothing was heard for ${silentMillis / 1_000} s`, "ETIMEDOUT")
+const silence = (): Error => coded(`nothing was heard for ${silentMillis / 1_000} s`, "ESILENT")
 
 const toResponse = (url: URL, method: string, message: IncomingMessage, signal: AbortSignal | null): HttpResponse => {
   const headers = new HttpHeaders()
@@ -151,9 +153,14 @@ const toBody = (
         if (chunk instanceof Uint8Array) return controller.enqueue(chunk)
         if (error !== null) throw error
         if (ended) return controller.close()
+        const silent = setTimeout(() => {
+          fail(silence())
+          message.destroy()
+        }, silentMillis)
         await new Promise<void>((resolve) => {
           wake = resolve
         })
+        clearTimeout(silent)
       }
     },
     cancel: () => {
