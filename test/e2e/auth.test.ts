@@ -5,7 +5,9 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
 import { authorizationServer } from "../plugins/accounts/authorization-server.ts"
+import { realSite } from "../plugins/mcp/real-site.ts"
 import { makeHome } from "./command.ts"
+import { messagesOf } from "./run-fixture.ts"
 import { runInTerminal } from "./terminal.ts"
 
 const secret = "sk-stored-0123456789"
@@ -128,5 +130,43 @@ describe("bezel auth login", { timeout: 60_000 }, () => {
       expect(server.requests.at(-1)?.headers.authorization).toMatch(/^Bearer access-\d+$/)
       expect((yield* Effect.promise(() => home.run(["auth", "login", "openai"]))).code).toBe(2)
       yield* Effect.promise(close)
+    }).pipe(Effect.scoped, Effect.runPromise))
+})
+
+describe("bezel auth login and an MCP server", { timeout: 60_000 }, () => {
+  it("signs in to it without settings, calls go with the token, and it is forgotten again", () =>
+    Effect.gen(function*() {
+      const authority = yield* authorizationServer
+      const site = yield* realSite
+      site.admits = (authorization) => authority.isGood(authorization?.replace(/^Bearer /, "") ?? "")
+      site.resource = { resource: site.url, authorization_servers: [authority.issuer] }
+      const home = makeHome()
+      const server = yield* Effect.promise(() =>
+        startModelServer({ calls: [{ name: "docs_echo", args: { n: 1 } }] }, { text: "done" })
+      )
+      yield* Effect.addFinalizer(() => Effect.promise(() => server.close()))
+      home.useServer(server, { mcp: { docs: { url: site.url } }, permissions: { "docs_*": "allow" } })
+      const wanted = "it wants you to sign in, with /mcp or bezel auth login docs"
+      expect((yield* Effect.promise(() => home.run(["doctor"]))).stdout).toContain(wanted)
+
+      const login = home.start(["auth", "login", "docs"])
+      yield* Effect.promise(() => login.seen(/http:\S+authorize\S+/))
+      const url = /http:\S+authorize\S+/.exec(login.output.stderr)?.[0] ?? ""
+      yield* Effect.promise(async () => (await fetch(await authority.browse(url))).text())
+      expect(yield* Effect.promise(() => login.ended)).toMatchObject({
+        code: 0,
+        stdout: "",
+        stderr: expect.stringMatching(/Signed in to the MCP server docs\.\n$/)
+      })
+      expect(yield* Effect.promise(() => home.run(["run", "go"]))).toMatchObject({ code: 0, stdout: "done\n" })
+      expect(messagesOf(server.requests.at(-1)?.body).at(-1)).toMatchObject({ role: "tool", content: '{"n":1}' })
+
+      const removed = yield* Effect.promise(() => home.run(["auth", "remove", "docs"]))
+      expect(removed.stderr).toBe("The sign-in to the MCP server docs is removed.\n")
+      expect((yield* Effect.promise(() => home.run(["doctor"]))).stdout).toContain(wanted)
+      expect(yield* Effect.promise(() => home.run(["auth", "login", "nowhere"]))).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining("no MCP server of this name has a url")
+      })
     }).pipe(Effect.scoped, Effect.runPromise))
 })

@@ -255,3 +255,18 @@ describe("a run that is killed", () => {
     await until(() => !pids.some(isAlive))
   }, 60_000)
 })
+
+describe("a server that is written down wrongly", () => {
+  it.each([
+    [{ command: [""] }, "mcp.a.command[0]: expected the name or the path of a program as the first item"],
+    [{ command: [" ", "x"] }, "mcp.a.command[0]: expected the name or the path of a program as the first item"],
+    [{ command: [] }, "mcp.a.command[0]: this is required"],
+    [{ url: "ftp://x" }, 'mcp.a.url: expected an address that begins with "http://" or "https://"']
+  ])("is told with file and path: %j", async (server, expected) => {
+    const home = makeHome()
+    home.settings({ mcp: { a: server } })
+    const { code, stderr } = await home.run(["run", "hello"])
+    expect(code).toBe(2)
+    expect(stderr).toContain(`.config/bezel/bezel.jsonc:1: ${expected}`)
+  })
+})

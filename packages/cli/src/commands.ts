@@ -230,16 +230,16 @@ export const commands: ReadonlyArray<Command> = [
   }),
   command({
     name: "auth login",
-    summary: "signs in to a provider whose settings say how, and stores what that gives",
-    arguments: ["PROVIDER"],
+    summary: "signs in to a provider whose settings say how, or to an MCP server, and stores what that gives",
+    arguments: ["PROVIDER|SERVER"],
     options: { dir, trust },
-    examples: ["bezel auth login work"],
+    examples: ["bezel auth login work", "bezel auth login docs"],
     load: async () => (await import("./agent.ts")).authLogin
   }),
   command({
     name: "auth remove",
-    summary: "forgets a provider's key",
-    arguments: ["PROVIDER"],
+    summary: "forgets a provider's key, or the sign-in to an MCP server",
+    arguments: ["PROVIDER|SERVER"],
     options: {},
     examples: ["bezel auth remove openai"],
     load: async () => (await import("./agent.ts")).authRemove

@@ -7,6 +7,7 @@ import {
   scriptedModel,
   type ScriptedTurn,
   temporaryDirectory,
+  type TestHostOptions,
   testSessionHost
 } from "@bezel/core/testing"
 import { McpConnections, type McpServer, McpServers, type McpServerState, McpSetting } from "@bezel/plugins/mcp"
@@ -34,6 +35,7 @@ export const withServers = (servers: { readonly [name: string]: McpServer }): Se
 export interface WorldOptions {
   readonly extra?: ReadonlyArray<Plugin>
   readonly later?: ReadonlyArray<Plugin>
+  readonly entries?: TestHostOptions["entries"]
 }
 
 /** A location with these servers; `folder` is where the test's own server leaves its marks. */
@@ -48,7 +50,12 @@ export const world = (
     const model = scriptedModel(script)
     const host = yield* testSessionHost(
       [...options.extra ?? [], Plugin.define({ id: "bezel.mcp", session: mcp }), ...options.later ?? []],
-      { model, directory, settings: withServers(servers(folder)) }
+      {
+        model,
+        directory,
+        settings: withServers(servers(folder)),
+        ...(options.entries === undefined ? {} : { entries: options.entries })
+      }
     )
     const services = Context.get(host.services, ServiceDirectory)
     const connections = yield* services.useLocal(McpConnections)

@@ -5,6 +5,7 @@
  */
 import { AppPaths, Settings } from "@bezel/core/settings"
 import { begin, type CredentialStore, makeCredentialStore } from "@bezel/plugins/accounts"
+import { credentialKey, McpSetting, signInServer } from "@bezel/plugins/mcp"
 import { ProvidersSetting } from "@bezel/plugins/providers/contract"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -85,12 +86,30 @@ export const authSet: Execute<PlaceOptions> = (options, [provider = ""], environ
     }).pipe(Effect.scoped, Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {} })))
   )
 
+/** What one signs in to by this name, and what that is stored under: a provider, or an MCP server at an address. */
+const signInPlace = Effect.fnUntraced(function*(name: string, directory: string | null) {
+  const settings = yield* Effect.flatMap(Settings, (all) => all.forLocation(directory ?? currentFolder()))
+  const providers = settings.get(ProvidersSetting)
+  const oauth = Object.hasOwn(providers, name) ? providers[name]?.oauth : undefined
+  if (oauth !== undefined) return { key: name, what: name, place: oauth }
+  const servers = settings.get(McpSetting)
+  const server = Object.hasOwn(servers, name) ? servers[name] : undefined
+  return server !== undefined && "url" in server
+    ? { key: credentialKey(server), what: `the MCP server ${name}`, place: signInServer(name, server) }
+    : null
+})
+
 export const authRemove: Execute<{ readonly [key: string]: Option<unknown> }> = (_, [provider = ""], environment) =>
   withSettings(
     { environment, trust: false },
     Effect.gen(function*() {
       if (yield* (yield* store).remove(provider)) {
         say(`The key for ${provider} is removed.`)
+        return exitCode.answered
+      }
+      const found = yield* signInPlace(provider, null)
+      if (found !== null && (yield* (yield* store).remove(found.key))) {
+        say(`The sign-in to ${found.what} is removed.`)
         return exitCode.answered
       }
       return yield* Effect.fail(
@@ -103,24 +122,22 @@ export const authLogin: Execute<PlaceOptions> = (options, [provider = ""], envir
   withSettings(
     { environment, trust: options.trust },
     Effect.gen(function*() {
-      const settings = yield* Effect.flatMap(Settings, (all) => all.forLocation(options.dir ?? currentFolder()))
-      const given = settings.get(ProvidersSetting)
-      const oauth = Object.hasOwn(given, provider) ? given[provider]?.oauth : undefined
-      if (oauth === undefined) {
+      const found = yield* signInPlace(provider, options.dir)
+      if (found === null) {
         return yield* wrong(
           `One cannot sign in to ${
             JSON.stringify(provider.slice(0, 80))
-          }: its settings say nothing of oauth. A key is stored with bezel auth set.`
+          }: no provider of this name has oauth in its settings, and no MCP server of this name has a url. A key is stored with bezel auth set.`
         )
       }
-      const begun = yield* begin(provider, oauth)
+      const begun = yield* begin(provider, found.place)
       say(`Open this address to sign in:\n\n  ${begun.url}\n`)
-      const pasted = process.stdin.isTTY || oauth.redirectURL !== undefined
+      const pasted = process.stdin.isTTY || found.place.redirectURL !== undefined
         ? readSecret("If the browser does not come back by itself, paste the code here: ")
         : Effect.never
       const grant = yield* begun.finish(yield* Effect.raceFirst(pasted, begun.returned))
-      yield* (yield* store).setGrant(provider, grant, oauth)
-      say(`Signed in to ${provider}.`)
+      yield* (yield* store).setGrant(found.key, grant, begun.server)
+      say(`Signed in to ${found.what}.`)
       return exitCode.answered
     })
   )

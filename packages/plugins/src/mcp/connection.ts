@@ -13,14 +13,17 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { basename } from "node:path"
 import { pathToFileURL } from "node:url"
+import { type Bearer, makeBearer } from "./bearer-fetch.ts"
 import { boundedFetch } from "./bounded-fetch.ts"
 import type { McpServer } from "./contract.ts"
+import type { ElicitationAnswer } from "./elicitation.ts"
 import { McpFailure } from "./failure.ts"
 import { startProcess } from "./process.ts"
 import type * as sdkModule from "./sdk.ts"
@@ -42,6 +45,8 @@ export interface Connection {
   /** What the server calls itself and says of itself, as it came. */
   readonly title: string
   readonly instructions: string
+  /** Whether it has taken the token of a sign-in. */
+  readonly signedIn: () => boolean
   readonly has: { readonly tools: boolean; readonly resources: boolean; readonly prompts: boolean }
   readonly request: (
     method: string,
@@ -59,6 +64,12 @@ export interface ConnectOptions {
   readonly version: string
   /** For the log. */
   readonly log: (line: string) => void
+  /** The token of a sign-in to an address, or another one in place of one that was refused. */
+  readonly token: (refused: Redacted.Redacted | null) => Effect.Effect<Redacted.Redacted | null, McpFailure>
+  /** What is said where somebody has to sign in; `again`: it was signed in to. */
+  readonly wanted: (again: boolean) => McpFailure
+  /** What the server asks a person, answered by one. */
+  readonly elicit: (params: unknown) => Effect.Effect<ElicitationAnswer>
 }
 
 /** How long a server may take to answer at all: many are fetched from a registry when they are first started. */
@@ -77,24 +88,27 @@ const loadSdk: Effect.Effect<Sdk> = Effect.promise(() => import("./sdk.ts"))
 const cause = (error: unknown): unknown =>
   error instanceof Error && error.cause instanceof Error ? cause(error.cause) : error
 
-const failureOf = (sdk: Sdk) => (error: unknown): McpFailure => {
+const failureOf = (sdk: Sdk, bearer: Bearer | null) => (error: unknown): McpFailure => {
+  const hidden = (text: string) => bearer === null ? text : bearer.hide(text)
   if (error instanceof McpFailure) return error
   if (error instanceof sdk.ProtocolError) {
     const message = error.message.replace(/^(?:MCP error -?\d+: )+/, "")
     return message === "Connection closed"
       ? new McpFailure({ message: "the connection was lost", lost: true })
-      : new McpFailure({ message: oneLine(message, 2_000) })
+      : new McpFailure({ message: oneLine(hidden(message), 2_000) })
   }
   if (error instanceof sdk.StreamableHTTPError) {
     const code = error.code ?? 0
+    const refusal = bearer?.refusal(code) ?? null
+    if (refusal !== null) return refusal
     const hint = code === 401 || code === 403 ? "; say who you are in its headers" : ""
-    const text = oneLine(error.message.replace(/^Streamable HTTP error: /, ""), 300)
+    const text = oneLine(hidden(error.message.replace(/^Streamable HTTP error: /, "")), 300)
     return new McpFailure({ message: code >= 100 ? `it answered with HTTP status ${code}${hint}: ${text}` : text })
   }
   const root = cause(error)
   const text = root instanceof Error ? root.message : String(root)
   if (text === "Not connected") return new McpFailure({ message: "the connection was lost", lost: true })
-  return new McpFailure({ message: oneLine(text === "" ? "it cannot be reached" : text, 300) })
+  return new McpFailure({ message: oneLine(text === "" ? "it cannot be reached" : hidden(text), 300) })
 }
 
 /** Answers are decoded where they are used; the library is not asked to compile schemas that a server sends. */
@@ -102,13 +116,24 @@ const noValidator = {
   getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "nothing is checked here" } as const)
 }
 
-const makeClient = (sdk: Sdk, options: ConnectOptions, onChange: () => void): Client => {
+const makeClient = (
+  sdk: Sdk,
+  options: ConnectOptions,
+  onChange: () => void,
+  elicit: (params: unknown) => Promise<ElicitationAnswer>
+): Client => {
   const client = new sdk.Client({ name: "bezel", title: "Bezel", version: options.version }, {
-    capabilities: { roots: {} },
+    capabilities: { roots: {}, elicitation: { form: {} } },
     jsonSchemaValidator: noValidator
   })
   const root = { uri: pathToFileURL(options.location).href, name: basename(options.location) }
   client.setRequestHandler(sdk.ListRootsRequestSchema, () => ({ roots: [root] }))
+  client.setRequestHandler(sdk.ElicitRequestSchema, async ({ params }) => {
+    const answer = await elicit(params)
+    return answer.action === "accept"
+      ? { action: answer.action, content: copyOf(answer.content) }
+      : { action: answer.action }
+  })
   client.setNotificationHandler(sdk.ToolListChangedNotificationSchema, onChange)
   client.setNotificationHandler(sdk.PromptListChangedNotificationSchema, onChange)
   client.setNotificationHandler(sdk.LoggingMessageNotificationSchema, ({ params }) => {
@@ -118,11 +143,19 @@ const makeClient = (sdk: Sdk, options: ConnectOptions, onChange: () => void): Cl
   return client
 }
 
+/** As the library's types want it. */
+const copyOf = (content: { readonly [field: string]: string | number | boolean | ReadonlyArray<string> }) =>
+  Object.fromEntries(
+    Object.entries(content).map(([name, value]) => [name, typeof value === "object" ? [...value] : value])
+  )
+
 interface Opened {
   readonly transport: Transport
   /** Why it has ended, if it has. */
   readonly reason: () => string | null
   readonly goodbye: Effect.Effect<void>
+  /** `null`: no sign-in is needed there, or its headers say who one is. */
+  readonly bearer: Bearer | null
 }
 
 const openTransport = (
@@ -134,24 +167,34 @@ const openTransport = (
     if ("command" in server) {
       const process = yield* startProcess(server, options.location, options.log)
       const transport = new sdk.StdioTransport(process)
-      return { transport, reason: () => transport.reason, goodbye: Effect.void }
+      return { transport, reason: () => transport.reason, goodbye: Effect.void, bearer: null }
     }
     const headers = Object.fromEntries(
       Object.entries(server.headers ?? {}).map(([name, value]) => [name, Redacted.value(value)])
     )
     const { MAX_MESSAGE_BYTES } = yield* Effect.promise(() => import("./stdio.ts"))
+    const run = yield* FiberSet.makeRuntimePromise<never>()
+    const base = boundedFetch(MAX_MESSAGE_BYTES)
+    const isNamed = Object.keys(headers).some((name) => name.toLowerCase() === "authorization")
+    const bearer = isNamed ? null : makeBearer({
+      url: server.url,
+      base,
+      wanted: options.wanted,
+      token: (refused) => run(options.token(refused))
+    })
     const transport = yield* Effect.try({
       try: () =>
         new sdk.StreamableHTTPClientTransport(new URL(server.url), {
           requestInit: { headers },
-          fetch: boundedFetch(MAX_MESSAGE_BYTES)
+          fetch: bearer?.fetch ?? base
         }),
-      catch: failureOf(sdk)
+      catch: failureOf(sdk, bearer)
     })
     const goodbye = Effect.tryPromise(() => transport.terminateSession())
     return {
       // Its `sessionId` is a getter of `string | undefined`, which an optional member may not be here.
       transport: transport as Transport,
+      bearer,
       reason: () => null,
       goodbye: Effect.ignore(Effect.timeoutOption(goodbye, goodbyeLimit))
     }
@@ -168,12 +211,23 @@ export const connect = (
     const changes = yield* Queue.sliding<void>(1)
     const doubts = yield* Queue.sliding<void>(1)
     const opened = yield* openTransport(sdk, server, options)
+    const { bearer } = opened
+    const run = yield* FiberSet.makeRuntimePromise<never>()
+    const asking = { count: 0 }
+    const elicit = (params: unknown) =>
+      run(Effect.acquireUseRelease(
+        Effect.sync(() => asking.count++),
+        () => options.elicit(params),
+        () => Effect.sync(() => asking.count--)
+      ))
     const client = makeClient(sdk, options, () => {
       Queue.offerUnsafe(changes, undefined)
-    })
+    }, elicit)
     Object.assign(client, {
       onerror: (error: Error) => {
-        options.log(oneLine(`fault: ${error.message.slice(0, 2_000)}`, 300))
+        options.log(
+          oneLine(`fault: ${bearer?.hide(error.message.slice(0, 2_000)) ?? error.message.slice(0, 2_000)}`, 300)
+        )
         Queue.offerUnsafe(doubts, undefined)
       },
       onclose: () => {
@@ -185,7 +239,7 @@ export const connect = (
     )
     yield* Effect.tryPromise({
       try: (signal) => client.connect(opened.transport, { signal, timeout: never }),
-      catch: failureOf(sdk)
+      catch: failureOf(sdk, bearer)
     }).pipe(
       Effect.catch((failure) => {
         const reason = failure.lost === true ? opened.reason() : null
@@ -201,13 +255,14 @@ export const connect = (
           )
       })
     )
-    const request = makeRequest(sdk, client)
+    const request = makeRequest(sdk, client, bearer, asking)
     if (!("command" in server)) yield* Effect.forkScoped(watch(request, doubts, lost))
     const capabilities = client.getServerCapabilities()
     const version = client.getServerVersion()
     return {
       title: version?.title ?? version?.name ?? "",
       instructions: client.getInstructions() ?? "",
+      signedIn: () => bearer?.signedIn() ?? false,
       has: {
         tools: capabilities?.tools !== undefined,
         resources: capabilities?.resources !== undefined,
@@ -238,7 +293,13 @@ const watch = (
     }
   })
 
-const makeRequest = (sdk: Sdk, client: Client): Connection["request"] => (method, params, options = {}) =>
+const makeRequest = (
+  sdk: Sdk,
+  client: Client,
+  bearer: Bearer | null,
+  asking: { readonly count: number }
+): Connection["request"] =>
+(method, params, options = {}) =>
   Effect.gen(function*() {
     const limit = options.timeout ?? requestLimit
     const beats = yield* Queue.sliding<Progress>(1)
@@ -258,12 +319,14 @@ const makeRequest = (sdk: Sdk, client: Client): Connection["request"] => (method
             }
           })
         }),
-      catch: failureOf(sdk)
+      catch: failureOf(sdk, bearer)
     })
     const overdue = Effect.gen(function*() {
       for (;;) {
         const beat = yield* Effect.timeoutOption(Queue.take(beats), limit)
         if (Option.isNone(beat)) {
+          // A person may take their time.
+          if (asking.count > 0) continue
           return yield* new McpFailure({
             message: `it did not answer within ${Duration.format(Duration.fromInputUnsafe(limit))}`
           })

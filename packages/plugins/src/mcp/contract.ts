@@ -27,18 +27,45 @@ const common = {
 
 const secrets = Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))
 
-/** One server: a program to start, which speaks on its standard streams, or an address of streamable HTTP. */
+/** What a sign-in needs that the server does not say by itself. */
+export const McpOAuth = Schema.Struct({
+  /** Of a client that was registered by hand. */
+  clientID: Schema.optionalKey(Schema.NonEmptyString),
+  clientSecret: Schema.optionalKey(Schema.RedactedFromValue(Schema.NonEmptyString)),
+  scopes: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /** Port on this machine that the browser comes back to; default: any free one. */
+  port: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65535 }))),
+  /** Where the browser goes instead; the code is then pasted. */
+  redirectURL: Schema.optionalKey(webAddress)
+})
+
+/** An address of streamable HTTP. */
+export const McpAddress = Schema.Struct({
+  url: webAddress,
+  headers: Schema.optionalKey(secrets),
+  oauth: Schema.optionalKey(McpOAuth),
+  ...common
+})
+export type McpAddress = typeof McpAddress.Type
+
+const program = Schema.String.check(
+  Schema.makeFilter((text: string) => text.trim() !== "", {
+    message: "Expected the name or the path of a program as the first item"
+  })
+)
+
+/** One server: a program to start, which speaks on its standard streams, or an address. */
 export const McpServer = Schema.Union([
   Schema.Struct({
     /** Program and arguments. */
-    command: Schema.NonEmptyArray(Schema.String),
+    command: Schema.TupleWithRest(Schema.Tuple([program]), [Schema.String]),
     /** Beside the few variables that it gets anyway. */
     env: Schema.optionalKey(secrets),
     /** Folder that it starts in, from the location; default: the location. */
     cwd: Schema.optionalKey(Schema.String),
     ...common
   }),
-  Schema.Struct({ url: webAddress, headers: Schema.optionalKey(secrets), ...common })
+  McpAddress
 ])
 export type McpServer = typeof McpServer.Type
 
@@ -71,6 +98,8 @@ export const McpServerState = Schema.Struct({
   name: Schema.String,
   transport: Schema.Literals(["stdio", "http"]),
   status: McpStatus,
+  /** `wanted`: it is not there before somebody signs in; `signed-in`: it has taken a token. */
+  account: Schema.Literals(["none", "wanted", "signed-in"]),
   /** What the server calls itself; `null` while it never answered. */
   title: Schema.NullOr(Schema.String),
   /** Names of its tools as models are offered them; they stay while it is away. */
@@ -109,6 +138,14 @@ export class McpServers extends RemoteService.make("bezel.mcp")({
     reconnect: { payload: Schema.Struct({ name: Schema.String }), error: McpError },
     /** For as long as the location is up; settings are not changed. */
     enable: { payload: Schema.Struct({ name: Schema.String, enabled: Schema.Boolean }), error: McpError },
+    /** Asks the people at the session to sign in, and connects again when they have; it ends when they have, or gave up. */
+    signIn: {
+      payload: Schema.Struct({ name: Schema.String, sessionID: Schema.String }),
+      success: Schema.Struct({ signedIn: Schema.Boolean }),
+      error: McpError
+    },
+    /** Forgets the token that is stored for it, and connects again. */
+    signOut: { payload: Schema.Struct({ name: Schema.String }), error: McpError },
     /** A prompt of a server with its places filled in. */
     prompt: {
       payload: Schema.Struct({

@@ -15,8 +15,10 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
+import type { QuestionRequest } from "../question/contract.ts"
 import { connect, type Connection, type ConnectOptions } from "./connection.ts"
-import type { McpPrompt, McpServer, McpStatus } from "./contract.ts"
+import type { McpPrompt, McpServer, McpServerState, McpStatus } from "./contract.ts"
+import { answerElicitation, type Ask } from "./elicitation.ts"
 import { McpFailure } from "./failure.ts"
 import { listPrompts, listTools, type RemoteTool } from "./listing.ts"
 import { bounded, oneLine } from "./text.ts"
@@ -24,6 +26,7 @@ import { bounded, oneLine } from "./text.ts"
 /** What is known of a server. */
 export interface Known {
   readonly status: McpStatus
+  readonly account: McpServerState["account"]
   readonly connection: Connection | null
   readonly title: string | null
   readonly instructions: string
@@ -45,6 +48,8 @@ export interface Server {
   readonly use: <A>(
     what: (connection: Connection) => Effect.Effect<A, McpFailure>
   ) => Effect.Effect<A, McpFailure>
+  /** Runs a call of a session; what the server asks meanwhile is asked there. */
+  readonly calledBy: <A, E>(sessionID: string, call: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Completes when the first try has had its end, whatever that was. */
   readonly tried: Effect.Effect<void>
   readonly reconnect: Effect.Effect<void>
@@ -53,6 +58,7 @@ export interface Server {
 
 const nothing: Known = {
   status: "disabled",
+  account: "none",
   connection: null,
   title: null,
   instructions: "",
@@ -79,13 +85,39 @@ const closingLimit: Duration.Input = "10 seconds"
 
 const sameItems = (left: unknown, right: unknown): boolean => JSON.stringify(left) === JSON.stringify(right)
 
+export interface ServerOptions extends Omit<ConnectOptions, "elicit" | "wanted"> {
+  readonly ask: (request: QuestionRequest, sessionID: string) => ReturnType<Ask>
+}
+
+/** What is said where somebody has to sign in. */
+const wanted = (name: string) => (again: boolean): McpFailure =>
+  new McpFailure({
+    message: again
+      ? `it does not take the sign-in any more; sign in again with /mcp or bezel auth login ${name}`
+      : `it wants you to sign in, with /mcp or bezel auth login ${name}, or to say who you are in its headers`,
+    signIn: true
+  })
+
 /** Starts looking after a server, until the scope ends. */
 export const makeServer = (
   name: string,
   setting: McpServer,
-  options: ConnectOptions
+  given: ServerOptions
 ): Effect.Effect<Server, never, Scope.Scope> =>
   Effect.gen(function*() {
+    /** Calls that run, the newest last. */
+    const calls = new Set<{ readonly sessionID: string; readonly ended: Latch.Latch }>()
+    const options: ConnectOptions = {
+      ...given,
+      wanted: wanted(oneLine(name, 100)),
+      // Which of its calls it asks for it does not say: the newest is the best guess, and none is nobody to ask.
+      elicit: (params) => {
+        const call = [...calls].at(-1)
+        if (call === undefined) return Effect.succeed({ action: "decline" })
+        const asked = answerElicitation(name, params, (request) => given.ask(request, call.sessionID))
+        return Effect.raceFirst(asked, Effect.as(call.ended.await, { action: "cancel" } as const))
+      }
+    }
     let enabled = setting.enabled !== false
     const ref = yield* SubscriptionRef.make<Known>({ ...nothing, status: enabled ? "starting" : "disabled" })
     const wishes = yield* Queue.sliding<void>(1)
@@ -102,6 +134,7 @@ export const makeServer = (
       const before = known()
       yield* set({
         status: "ready",
+        account: connection.signedIn() ? "signed-in" : "none",
         connection,
         title: oneLine(connection.title, 100),
         instructions: bounded(connection.instructions.trim(), maxInstructions),
@@ -150,21 +183,23 @@ export const makeServer = (
       const ended = yield* Effect.raceFirst(
         Effect.map(
           Effect.result(session),
-          (result) => result._tag === "Success" ? result.success : result.failure.message
+          (result) => result._tag === "Success" ? new McpFailure({ message: result.success }) : result.failure
         ),
         Effect.as(Queue.take(wishes), null)
       )
       yield* set({ connection: null })
       if (ended === null) return
-      yield* Effect.andThen(set({ error: ended }), tried.open)
+      const error = ended.message
+      yield* Effect.andThen(set({ error }), tried.open)
       failures++
-      options.log(`not connected: ${ended}`)
-      if (failures >= (everReady ? maxFailures : maxFirstFailures)) {
-        yield* set({ status: "failed", error: ended })
+      options.log(`not connected: ${error}`)
+      // Trying again is no use before somebody has signed in.
+      if (ended.signIn === true || failures >= (everReady ? maxFailures : maxFirstFailures)) {
+        yield* set({ status: "failed", error, ...(ended.signIn === true ? { account: "wanted" } : {}) })
         return yield* Queue.take(wishes)
       }
       const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** (failures - 1))
-      yield* set({ status: "waiting", error: ended, retryAt: (yield* Clock.currentTimeMillis) + wait })
+      yield* set({ status: "waiting", error, retryAt: (yield* Clock.currentTimeMillis) + wait })
       yield* Effect.raceFirst(Effect.sleep(wait), Queue.take(wishes))
     })
 
@@ -223,6 +258,19 @@ export const makeServer = (
               : `it is not connected (${error ?? "no reason is known"})`
           })
         }),
+      calledBy: (sessionID, call) =>
+        Effect.acquireUseRelease(
+          Effect.map(Latch.make(false), (ended) => {
+            const running = { sessionID, ended }
+            calls.add(running)
+            return running
+          }),
+          () => call,
+          (running) => {
+            calls.delete(running)
+            return running.ended.open
+          }
+        ),
       tried: tried.await,
       reconnect: Effect.suspend(() => {
         failures = 0

@@ -7,9 +7,12 @@
 import type { SessionContext } from "@bezel/core/host"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import { Credentials } from "../accounts/contract.ts"
+import { Question } from "../question/contract.ts"
 import { promptResult } from "./content.ts"
 import {
   McpConnections,
@@ -20,14 +23,18 @@ import {
   type McpServerState,
   McpSetting
 } from "./contract.ts"
+import { McpFailure } from "./failure.ts"
 import { missingPlaces, placesOf, placesText, promptsByName } from "./prompts.ts"
 import { makeServer, type Server } from "./server.ts"
+import { credentialKey, signInServer } from "./sign-in.ts"
 import { oneLine } from "./text.ts"
 import { makeOffer, type Offered, resourceTools } from "./tools.ts"
 
 type Context = Pick<
   SessionContext,
+  | "find"
   | "hooks"
+  | "interactions"
   | "location"
   | "namespace"
   | "onActivate"
@@ -49,11 +56,12 @@ const logLines = 200
 const maxInstructions = 8_192
 
 const stateOf = (server: Server, tools: ReadonlyArray<string>, problems: ReadonlyArray<string>): McpServerState => {
-  const { error, hasResources, problems: own, prompts, retryAt, status, title } = server.known()
+  const { account, error, hasResources, problems: own, prompts, retryAt, status, title } = server.known()
   return {
     name: oneLine(server.name, 100),
     transport: "command" in server.setting ? "stdio" : "http",
     status,
+    account,
     title,
     tools,
     hasResources,
@@ -130,8 +138,60 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
       }
       return yield* fill(yield* find(server.name), prompt.name, places)
     })
+  const credentials = Effect.flatMap(ctx.find(Credentials), (found) =>
+    found === null
+      ? Effect.fail(new McpError({ message: "The plugin that keeps sign-ins is left out." }))
+      : Effect.succeed(found))
+  const addressOf = (server: Server) =>
+    "url" in server.setting
+      ? Effect.succeed(server.setting)
+      : Effect.fail(new McpError({ message: `The MCP server ${oneLine(server.name, 100)} is a program: no sign-in.` }))
+  const signIn = Effect.fn("mcp.signIn")(function*(name: string, sessionID: string) {
+    const server = yield* find(name)
+    const address = yield* addressOf(server)
+    const signedIn = yield* Effect.mapError(
+      (yield* credentials).signIn({
+        key: credentialKey(address),
+        name,
+        server: signInServer(name, address),
+        sessionID
+      }),
+      ({ message }) => new McpError({ message })
+    )
+    if (signedIn) yield* server.reconnect
+    return { signedIn }
+  })
+  const signOut = Effect.fn("mcp.signOut")(function*(name: string) {
+    const server = yield* find(name)
+    const address = yield* addressOf(server)
+    yield* Effect.mapError(
+      (yield* credentials).remove(credentialKey(address)),
+      ({ message }) => new McpError({ message })
+    )
+    yield* server.reconnect
+  })
+  /** The token of a sign-in, as it is good now. */
+  const tokenOf = (name: string, setting: McpServer) => (refused: Redacted.Redacted | null) =>
+    Effect.gen(function*() {
+      const found = "url" in setting ? yield* ctx.find(Credentials) : null
+      if (found === null || !("url" in setting)) return null
+      const key = yield* Effect.mapError(
+        found.get(credentialKey(setting), { name, ...(refused === null ? {} : { refused }) }),
+        ({ message, refused: gone }) =>
+          gone === true
+            ? new McpFailure({
+              message: `its sign-in has ended; sign in again with /mcp or bezel auth login ${oneLine(name, 100)}`,
+              signIn: true
+            })
+            : new McpFailure({ message: message.replace(/\.$/, "") })
+      )
+      return key?.value ?? null
+    })
+
   yield* ctx.provide(McpServers, {
     servers: states,
+    signIn: ({ name, sessionID }) => signIn(name, sessionID),
+    signOut: ({ name }) => signOut(name),
     reconnect: ({ name }) => Effect.flatMap(find(name), (server) => server.reconnect),
     enable: ({ enabled, name }) => Effect.flatMap(find(name), (server) => server.enable(enabled)),
     prompt: ({ arguments: places, name, prompt }) =>
@@ -183,6 +243,8 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
       makeServer(name, setting, {
         location: ctx.location.directory,
         version: version ?? "0.0.0",
+        token: tokenOf(name, setting),
+        ask: (request, sessionID) => ctx.interactions.request(Question, request, { sessionID }),
         log: (line) => {
           Queue.offerUnsafe(lines, [name, line])
         }

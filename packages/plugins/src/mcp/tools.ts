@@ -42,11 +42,14 @@ export const serverTool = (server: Server, remote: RemoteTool): Tool => {
     execute: Effect.fn("mcp.call")(function*(input, call) {
       const onProgress = (progress: { readonly [name: string]: JsonValue }) => call.progress(progress)
       const raw = yield* Effect.mapError(
-        server.use((connection) =>
-          connection.request("tools/call", { name: remote.name, arguments: toServer(input) }, {
-            timeout: timeoutOf(server),
-            onProgress: (progress) => onProgress({ ...progress })
-          })
+        server.calledBy(
+          call.sessionID,
+          server.use((connection) =>
+            connection.request("tools/call", { name: remote.name, arguments: toServer(input) }, {
+              timeout: timeoutOf(server),
+              onProgress: (progress) => onProgress({ ...progress })
+            })
+          )
         ),
         (failure) => sentenceOf(server.name, failure)
       )

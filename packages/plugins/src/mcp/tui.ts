@@ -94,30 +94,47 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
       yield* act(server, now)
     })
 
+  const signIn = (name: string) =>
+    Effect.gen(function*() {
+      const session = yield* ctx.session.current
+      if (session === null) return yield* ctx.ui.notify("There is no conversation yet to sign in from.", "warning")
+      const { signedIn } = yield* service.signIn({ name, sessionID: session.sessionID })
+      yield* ctx.ui.notify(signedIn ? `Signed in to ${name}.` : `Not signed in to ${name}.`)
+    })
+
   const act = (server: McpServerState, now: number) =>
     Effect.gen(function*() {
-      const { name, status } = server
+      const { account, name, status, transport } = server
       const action = yield* ctx.ui.select({
         title: name,
         body: serverBlocks(server, now),
         options: status === "disabled"
           ? [{ value: "enable" as const, label: "Enable", description: "until Bezel ends; settings stay as they are" }]
           : [
+            ...transport === "http" && account !== "signed-in" ? [{ value: "signIn" as const, label: "Sign in" }] : [],
             { value: "reconnect" as const, label: "Connect again" },
+            ...account === "signed-in" ? [{ value: "signOut" as const, label: "Sign out" }] : [],
             { value: "disable" as const, label: "Disable", description: "until Bezel ends; settings stay as they are" }
           ]
       })
       if (action === null) return
-      if (action === "reconnect") yield* service.reconnect({ name })
+      if (action === "signIn") return yield* signIn(name)
+      if (action === "signOut") yield* service.signOut({ name })
+      else if (action === "reconnect") yield* service.reconnect({ name })
       else yield* service.enable({ name, enabled: action === "enable" })
-      const done = { reconnect: "is being connected again", disable: "is disabled", enable: "is enabled" }[action]
+      const done = {
+        reconnect: "is being connected again",
+        signOut: "is signed out of",
+        disable: "is disabled",
+        enable: "is enabled"
+      }[action]
       yield* ctx.ui.notify(`${name} ${done}.`)
     })
 
   yield* ctx.commands.register("mcp.servers", {
     slash: "mcp",
     argument: "[NAME]",
-    description: "Show the MCP servers, connect one again, disable or enable it",
+    description: "Show the MCP servers, sign in to one, connect it again, disable or enable it",
     run: choose
   })
 

@@ -1,0 +1,68 @@
+/**
+ * `fetch` with the token of a sign-in: to the server's own origin and nowhere else, renewed once where the server refuses it.
+ *
+ *     token? ── no ──▶ as it is ──401──▶ the answer, and that a sign-in is wanted
+ *       └ yes ▶ with it ──401──▶ another one? ── yes ──▶ with that, and whatever comes of it
+ *                                   └ no ──▶ the answer, and that a sign-in is wanted
+ */
+import * as Redacted from "effect/Redacted"
+import type { McpFailure } from "./failure.ts"
+
+type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
+
+/** The token of a server, or another one in place of one that it refused; `null` where there is none. Rejects with why not. */
+export type TokenSource = (refused: Redacted.Redacted | null) => Promise<Redacted.Redacted | null>
+
+export interface Bearer {
+  readonly fetch: Fetch
+  /** Whether a token has been taken. */
+  readonly signedIn: () => boolean
+  /** What ends a request that no sign-in, or the one that there is, is enough for. */
+  readonly refusal: (status: number) => McpFailure | null
+  /** A text without the tokens that were sent: a server may say them back. */
+  readonly hide: (text: string) => string
+}
+
+export interface BearerOptions {
+  readonly url: string
+  readonly token: TokenSource
+  readonly base: Fetch
+  /** What is said where somebody has to sign in; `again`: it was signed in to. */
+  readonly wanted: (again: boolean) => McpFailure
+}
+
+export const makeBearer = ({ base, token, url, wanted }: BearerOptions): Bearer => {
+  const { origin } = new URL(url)
+  const sent = new Set<string>()
+  let signedIn = false
+  let hadToken = false
+
+  const withToken = (init: RequestInit | undefined, one: Redacted.Redacted): RequestInit => {
+    const headers = new Headers(init?.headers)
+    sent.add(Redacted.value(one))
+    headers.set("authorization", `Bearer ${Redacted.value(one)}`)
+    return { ...init, headers }
+  }
+
+  return {
+    signedIn: () => signedIn,
+    refusal: (status) => status === 401 || (status === 403 && hadToken) ? wanted(hadToken) : null,
+    hide: (text) => [...sent].reduce((hidden, one) => hidden.replaceAll(one, "<token>"), text),
+    fetch: async (at, init) => {
+      const one = new URL(at).origin === origin ? await token(null) : null
+      if (one === null) return await base(at, init)
+      hadToken = true
+      const first = await base(at, withToken(init, one))
+      if (first.status !== 401) {
+        signedIn = first.ok
+        return first
+      }
+      const other = await token(one)
+      if (other === null || Redacted.value(other) === Redacted.value(one)) return first
+      await first.body?.cancel().catch(() => {})
+      const second = await base(at, withToken(init, other))
+      signedIn = second.ok
+      return second
+    }
+  }
+}

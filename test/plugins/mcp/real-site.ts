@@ -1,0 +1,136 @@
+/**
+ * A server at an address by the official library: sessions, streams of events, and, where it is asked for, tokens that an
+ * authorization server has given. Its tools ask people, tell of progress, and say what the client has told them.
+ */
+import { Server } from "@modelcontextprotocol/sdk/server/index.js"
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js"
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
+import {
+  CallToolRequestSchema,
+  type ElicitRequestFormParams,
+  isInitializeRequest,
+  ListToolsRequestSchema
+} from "@modelcontextprotocol/sdk/types.js"
+import * as Effect from "effect/Effect"
+import { randomUUID } from "node:crypto"
+import * as http from "node:http"
+import type { AddressInfo } from "node:net"
+
+export interface RealSite {
+  readonly url: string
+  readonly origin: string
+  /** Values of `authorization` that came, one for each request. */
+  readonly authorizations: Array<string | undefined>
+  /** Answers that people gave to what it asked. */
+  readonly answers: Array<unknown>
+  /** Whether a request may be let in; default: all are. */
+  admits: (authorization: string | undefined) => boolean
+  /** What it says of who gives tokens for it; `null`: nothing. */
+  resource: { readonly [name: string]: unknown } | null
+  /** What stands behind `Bearer` where nobody is let in. */
+  challenge: string
+}
+
+const names = ["echo", "ask", "roots", "slow", "repeat"]
+
+const makeServer = (self: RealSite, authorization: () => string | undefined) => {
+  const server = new Server({ name: "real", version: "1" }, { capabilities: { tools: {}, logging: {} } })
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: names.map((name) => ({ name, inputSchema: { type: "object" as const } }))
+  }))
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+    const text = (value: unknown) => ({ content: [{ type: "text" as const, text: JSON.stringify(value) }] })
+    if (params.name === "ask") {
+      const asked = params.arguments as unknown as ElicitRequestFormParams
+      const answer = await server.elicitInput({ ...asked, mode: "form" })
+      self.answers.push(answer)
+      return text(answer)
+    }
+    if (params.name === "roots") return text((await server.listRoots()).roots)
+    if (params.name === "repeat") throw new Error(`you said ${authorization()}`)
+    if (params.name === "slow") {
+      await server.sendLoggingMessage(
+        { level: "warning", data: `half way of ${params.arguments?.id}` },
+        extra.sessionId
+      )
+      const progressToken = extra._meta?.progressToken
+      if (progressToken !== undefined) {
+        await extra.sendNotification({
+          method: "notifications/progress",
+          params: { progressToken, progress: 1, total: 2, message: "half way" }
+        })
+      }
+    }
+    return text(params.arguments)
+  })
+  return server
+}
+
+const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promise<void> }> => {
+  const sessions = new Map<string, StreamableHTTPServerTransport>()
+  let lastAuthorization: string | undefined
+  const handle = async (request: http.IncomingMessage, response: http.ServerResponse) => {
+    if (request.url?.startsWith("/.well-known/oauth-protected-resource") === true && self.resource !== null) {
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(self.resource))
+      return
+    }
+    if (request.url !== "/mcp") {
+      response.writeHead(404).end()
+      return
+    }
+    lastAuthorization = request.headers.authorization
+    self.authorizations.push(lastAuthorization)
+    if (!self.admits(lastAuthorization)) {
+      response.writeHead(401, { "www-authenticate": `Bearer ${self.challenge}` }).end("no")
+      return
+    }
+    let body = ""
+    for await (const chunk of request.setEncoding("utf8")) body += chunk
+    const message: unknown = body === "" ? undefined : JSON.parse(body)
+    const known = sessions.get(String(request.headers["mcp-session-id"]))
+    if (known !== undefined) return known.handleRequest(request, response, message)
+    if (!isInitializeRequest(message)) {
+      response.writeHead(404).end()
+      return
+    }
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: () => randomUUID(),
+      onsessioninitialized: (id) => {
+        sessions.set(id, transport)
+      }
+    })
+    await makeServer(self, () => lastAuthorization).connect(transport as Transport)
+    await transport.handleRequest(request, response, message)
+  }
+  const server = http.createServer((request, response) => {
+    handle(request, response).catch(() => response.destroy())
+  })
+  const self: RealSite = {
+    url: "",
+    origin: "",
+    authorizations: [],
+    answers: [],
+    admits: () => true,
+    resource: null,
+    challenge: ""
+  }
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => {
+      const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      Object.assign(self, { origin, url: `${origin}/mcp` })
+      resolve({
+        self,
+        close: () =>
+          new Promise((done) => {
+            server.close(() => done())
+            server.closeAllConnections()
+          })
+      })
+    })
+  })
+}
+
+export const realSite = Effect.map(
+  Effect.acquireRelease(Effect.promise(start), ({ close }) => Effect.promise(close)),
+  ({ self }) => self
+)
