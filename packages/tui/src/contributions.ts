@@ -188,6 +188,8 @@ export interface Ui {
     readonly placeholder?: string
     /** What is typed or pasted is not shown, only how much of it there is. */
     readonly secret?: boolean
+    /** The person waits for it, so that it takes keys at once, although what asks does not run within their command. */
+    readonly expected?: boolean
   }) => Effect.Effect<string | null>
   /** Dismissing is a no. */
   readonly confirm: (options: {

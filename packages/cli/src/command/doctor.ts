@@ -7,6 +7,7 @@
 import { type AppFolder, AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { type LeaseState, leaseState, sessionsFolder, sessionsIn } from "@bezel/core/storage"
 import type { McpConnectionsShape } from "@bezel/plugins/mcp/contract"
+import { guidance } from "@bezel/plugins/providers"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
@@ -58,6 +59,9 @@ const lockFinding = (id: string, { holder, state }: LeaseState): Finding => {
       `session ${id} was left behind by ${who}, which is gone; nothing is locked: bezel run --session ${id} goes on with it`
     )
 }
+
+/** Without the marks of Markdown. */
+const plain = (words: string): string => words.replaceAll("`", "")
 
 const serverFindings = ({ list, settled }: McpConnectionsShape) =>
   Effect.map(
@@ -140,8 +144,15 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
       const broken = plugins.filter((plugin) => plugin.state === "failed")
       const models = yield* place.models.list
       const ready = models.filter((item) => item.availability.ready)
+      const { providers } = yield* place.models.table
+      const usable = [...providers.values()].flatMap(({ availability, id }) =>
+        availability.ready && id !== "bezel" ? [id] : []
+      )
       const chosen = yield* Effect.match(place.models.resolve(null), {
-        onSuccess: ({ info }) => ok("model", `${info.provider}/${info.model} is the default`),
+        onSuccess: ({ info }) =>
+          info.provider === "bezel"
+            ? warning("model", `${info.provider}/${info.model} is the default. ${plain(guidance(usable))}`)
+            : ok("model", `${info.provider}/${info.model} is the default`),
         onFailure: (error) => fault("model", error.message)
       })
       return [

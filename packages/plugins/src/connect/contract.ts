@@ -7,7 +7,11 @@ import { Interaction, RemoteService } from "@bezel/core/service"
 import * as Schema from "effect/Schema"
 
 /** Why something could not be connected: one sentence that says what to do. It never holds a key. */
-export class ConnectError extends Schema.TaggedError<ConnectError>()("ConnectError", { message: Schema.String }) {}
+export class ConnectError extends Schema.TaggedError<ConnectError>()("ConnectError", {
+  message: Schema.String,
+  /** The provider wants a key, or another one than is stored; asking for it helps. */
+  needsKey: Schema.optionalKey(Schema.Boolean)
+}) {}
 
 /** A place of models, as it can be connected. */
 export const Candidate = Schema.Struct({

@@ -125,7 +125,12 @@ export const session = Effect.fn("connect/session")(function*(ctx: Context) {
     }
     const listed = provider.models.map(({ model, name }) => ({ model, name }))
     if (provider.discover === undefined) return byLikelihood(listed)
-    const said = yield* Effect.mapError(provider.discover, ({ message }) => new ConnectError({ message }))
+    // One of the settings or the environment goes before a stored one, so pasting another would change nothing.
+    const canReplace = provider.key !== undefined && [null, "bezel auth"].includes(provider.key.source)
+    const said = yield* Effect.mapError(
+      provider.discover,
+      ({ kind, message }) => new ConnectError({ message, needsKey: kind === "auth" && canReplace })
+    )
     const names = new Map([...said, ...listed].map(({ model, name }) => [model, name ?? model] as const))
     const all = byLikelihood([...names].map(([model, name]) => ({ model, name })))
     return all.length > 0 ? all : yield* fail(`${provider.name} answers, but has no models yet.`)

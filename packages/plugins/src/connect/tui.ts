@@ -4,29 +4,31 @@
  *
  * Where a key is set or a server runs on this machine these are three keys: ctrl+p, enter for the place, enter for the model.
  */
+import { Conversation } from "@bezel/core/host/contract"
 import type { Facade } from "@bezel/core/service"
 import { type Block, span, text, type TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Stream from "effect/Stream"
 import { chatSlots } from "../chat/contract.ts"
-import { currentConversation } from "../chat/current.ts"
 import { type Candidate, Connect, type Guidance, ProviderKeyRequest } from "./contract.ts"
 
-/** Columns below which the line says only which key to press. */
-const narrow = 60
+/** Columns below which the line says only which key to press, and below which it says what for in a word. */
+const [narrow, narrowest] = [74, 36]
 const key = "ctrl+p"
 
 /** What stands above the editor; the key comes first, so that it is there in narrow terminals too. */
 export const guidanceBlocks = (guidance: Guidance, columns: number): ReadonlyArray<Block> => {
   const [source] = guidance.keys
-  const short = source === undefined ? "connects a model" : `uses ${source}`
-  const long = source === undefined
-    ? "connects a real model; bezel/offline only follows simple commands"
-    : `connects a real model (${source} is set); bezel/offline only follows simple commands`
+  const words = columns < narrowest
+    ? "for a model"
+    : source !== undefined
+    ? `connects a real model: ${source} is set`
+    : columns < narrow
+    ? "connects a real model"
+    : "connects a real model; bezel/offline only follows simple commands"
   return [
-    text([span(key, { color: "accent" }), span(` ${columns < narrow ? short : long}`, { color: "muted" })], {
+    text([span(key, { color: "accent" }), span(` ${words}`, { color: "muted" })], {
       wrap: "clip"
     })
   ]
@@ -36,41 +38,61 @@ const title = "Connect a model"
 
 /** The terminal facet. */
 export const tui = Effect.fn("connect/tui")(function*(ctx: TuiContext) {
-  const current = yield* currentConversation(ctx)
   const opened = yield* Effect.cached(ctx.use(Connect))
+  let current: Facade<Conversation> | null = null
   let guidance: Guidance | null = null
-  let isOffline = false
 
   // ------------------------------------------------------------------------------------------------------- the line
 
-  /** Which model answers when the conversation names none. */
-  const look = Effect.suspend(() => {
-    const conversation = current()
-    return conversation === null ? Effect.void : Effect.map(conversation.nextModel(), ({ model, provider }) => {
+  /** Whether the model that needs nothing answers because nothing names one; asked again where that may have changed. */
+  let isOffline = false
+  let asked = ""
+  const look = (instance: Facade<Conversation>) =>
+    Effect.ignore(Effect.map(instance.nextModel(), ({ model, provider }) => {
       isOffline = provider === "bezel" && model === "offline"
       ctx.ui.redraw()
-    })
-  }).pipe(Effect.ignore)
+    }))
 
-  const isNeeded = (): boolean => {
-    const config = current()?.view.value?.config
-    return guidance?.needed === true && isOffline && config !== undefined && config.model === null
-  }
+  yield* ctx.observe(Conversation, (instance) =>
+    Effect.gen(function*() {
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          if (current === instance) current = null
+        })
+      )
+      yield* instance.view.forEach(({ config, conversation }) =>
+        Effect.suspend(() => {
+          // Forks and sub-agents are conversations of the session too.
+          if (conversation.parent !== null || conversation.owner !== null) return Effect.void
+          current = instance
+          const now = JSON.stringify([conversation.sessionID, config.agent, config.model])
+          if (asked === now) return Effect.void
+          asked = now
+          return look(instance)
+        })
+      )
+    }))
+  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(
+    Effect.ignore(Effect.flatMap(opened, (connect) =>
+      connect.guidance.forEach((now) =>
+        Effect.suspend(() => {
+          guidance = now
+          ctx.ui.redraw()
+          return current === null ? Effect.void : look(current)
+        })
+      )))
+  )))
+
+  const isNeeded = (): boolean => isOffline && current?.view.value?.config.model === null
   yield* ctx.slots.add(chatSlots.aboveEditor, {
     order: 60,
-    render: () => guidance !== null && isNeeded() ? guidanceBlocks(guidance, ctx.ui.size().columns) : []
+    render: () => guidance?.needed === true && isNeeded() ? guidanceBlocks(guidance, ctx.ui.size().columns) : []
   })
-  yield* ctx.observe(Connect, (instance) =>
-    instance.guidance.forEach((now) =>
-      Effect.suspend(() => {
-        guidance = now
-        return look
-      })
-    ))
-  yield* ctx.onActivate(Effect.asVoid(Effect.forkScoped(Stream.runForEach(ctx.session.changes, () => look))))
 
   // ------------------------------------------------------------------------------------------------------- the way
 
+  /** This terminal's person waits for the question after a key. */
+  let isAsking = false
   yield* ctx.interactions.handle(ProviderKeyRequest, ({ name, problem }) =>
     Effect.map(
       ctx.ui.input({
@@ -81,14 +103,38 @@ export const tui = Effect.fn("connect/tui")(function*(ctx: TuiContext) {
             color: "muted"
           }))
         ],
-        secret: true
+        secret: true,
+        expected: isAsking
       }),
       (pasted) => pasted === null || pasted.trim() === "" ? "declined" as const : { key: Redacted.make(pasted) }
     ))
 
-  const chooseModel = (connect: Facade<Connect>, { name, provider }: Candidate) =>
+  /** Asks for a key only where the provider does. */
+  const modelsOf = (connect: Facade<Connect>, { provider, ready }: Candidate, sessionID: string) => {
+    const asked = Effect.acquireUseRelease(
+      Effect.sync(() => {
+        isAsking = true
+      }),
+      () => connect.askForKey({ provider, sessionID }),
+      () =>
+        Effect.sync(() => {
+          isAsking = false
+        })
+    )
+    const ask = Effect.flatMap(asked, (given) => given ? connect.models({ provider }) : Effect.succeed([]))
+    return ready
+      ? Effect.catchTag(
+        connect.models({ provider }),
+        "ConnectError",
+        (error) => error.needsKey === true ? ask : Effect.fail(error)
+      )
+      : ask
+  }
+
+  const chooseModel = (connect: Facade<Connect>, candidate: Candidate, sessionID: string) =>
     Effect.gen(function*() {
-      const models = yield* connect.models({ provider })
+      const { name } = candidate
+      const models = yield* modelsOf(connect, candidate, sessionID)
       const [only] = models
       if (models.length < 2) return only?.model ?? null
       return yield* ctx.ui.select({
@@ -105,14 +151,11 @@ export const tui = Effect.fn("connect/tui")(function*(ctx: TuiContext) {
     Effect.gen(function*() {
       const { provider } = candidate
       const session = yield* ctx.session.current
-      const conversation = current()
+      const conversation = current
       if (session === null || conversation === null) {
         return yield* ctx.ui.notify("There is no conversation yet.", "warning")
       }
-      if (!candidate.ready && !(yield* connect.askForKey({ provider, sessionID: session.sessionID }))) {
-        return
-      }
-      const model = yield* chooseModel(connect, candidate)
+      const model = yield* chooseModel(connect, candidate, session.sessionID)
       if (model === null) return
       const kept = yield* Effect.result(connect.keep({ provider, model }))
       yield* conversation.configSet({ model: { provider, model } })

@@ -79,20 +79,20 @@ export const discoverModels = Effect.fnUntraced(function*(place: Place, key: Pro
       duration: limitMillis,
       orElse: () => Effect.fail(wrong(`it did not answer within ${limitMillis / 1000} seconds`))
     }))
-  const refusesKey = (status: number) => key !== null && (status === 401 || status === 403)
+  const refuses = (status: number) => status === 401 || status === 403
   const refused = (status: number) =>
     new ModelError({
       kind: "auth",
-      message: `${name} does not accept the key (status ${status}).`,
+      message: `${name} ${key === null ? "asks for a key" : "does not accept the key"} (status ${status}).`,
       retryable: false,
       retryAfterMs: null
     })
   if (place.keyCheck !== null && key !== null) {
     const { status } = yield* ask(place.keyCheck)
-    if (refusesKey(status)) return yield* refused(status)
+    if (refuses(status)) return yield* refused(status)
   }
   const { ok, status, text } = yield* ask("/models")
-  if (refusesKey(status)) return yield* refused(status)
+  if (refuses(status)) return yield* refused(status)
   if (!ok) return yield* wrong(`it answered with status ${status}`)
   const answer = Option.getOrNull(Schema.decodeUnknownOption(Answer)(text))
   if (answer === null) return yield* wrong("its answer is no list of models")

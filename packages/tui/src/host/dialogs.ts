@@ -99,6 +99,7 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
     ...body
   ]
 
+  const waiting = "keys count as soon as you stop typing"
   const hint = (words: string): Block => text(span(words, { color: "muted" }), { wrap: "clip" })
 
   const select = <A>(options: {
@@ -134,7 +135,7 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
             ...heading(options.title, options.body ?? []),
             ...shown.map((option, index) => optionBlock(option, from + index)),
             ...(more > 0 ? [hint(`  ${more} more`)] : []),
-            hint(isListening() ? "↑↓ move · enter choose · esc cancel" : "keys count as soon as you stop typing")
+            hint(isListening() ? "↑↓ move · enter choose · esc cancel" : waiting)
           ]
         },
         key: (sequence) => {
@@ -150,8 +151,8 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
       }
     })
 
-  const input: Ui["input"] = (options) =>
-    ask<string | null>((answer) => {
+  const input: Ui["input"] = (options) => {
+    const asked = ask<string | null>((answer) => {
       const line = new Input({ prompt: "› ", placeholder: options.placeholder ?? "" })
       line.focused = true
       line.onSubmit = (value) => answer(value)
@@ -159,7 +160,7 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
       return {
         blocks: () => [
           ...heading(options.title, options.body ?? []),
-          ...(options.secret === true ? [hint("enter takes it · esc cancel")] : [])
+          ...(options.secret === true ? [hint(isListening() ? "enter takes it · esc cancel" : waiting)] : [])
         ],
         rows: (width) =>
           options.secret === true ? [secretRow(line.getValue().length, width)] : line.render(Math.max(4, width)),
@@ -170,6 +171,8 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
         }
       }
     })
+    return options.expected === true ? Effect.provideService(asked, AskedByPerson, true) : asked
+  }
 
   const front = (): Dialog | undefined => open[0]
 
