@@ -1,7 +1,7 @@
 /** `bezel plugin add` from a registry: the person's own npm, and a registry on loopback that serves what the test says. */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
@@ -13,6 +13,7 @@ interface Version {
   readonly tarball: Buffer
   /** What the registry says of it. */
   readonly integrity: string
+  readonly peers?: Peers
 }
 
 const integrityOf = (bytes: Buffer) => `sha512-${createHash("sha512").update(bytes).digest("base64")}`
@@ -31,7 +32,14 @@ function pack(files: { readonly [path: string]: string }): Buffer {
   }
 }
 
-const manifest = (name: string, version: string) => ({
+interface Peers {
+  readonly engines?: { readonly node: string }
+  readonly peerDependencies?: { readonly [name: string]: string }
+  readonly peerDependenciesMeta?: { readonly [name: string]: { readonly optional: boolean } }
+}
+
+const manifest = (name: string, version: string, peers: Peers = {}) => ({
+  ...peers,
   name,
   version,
   type: "module",
@@ -39,10 +47,11 @@ const manifest = (name: string, version: string) => ({
   scripts: { preinstall: "touch ~/ran", install: "touch ~/ran", postinstall: "touch ~/ran" }
 })
 
-const plugin = (name: string, version: string): Version => {
+const plugin = (name: string, version: string, peers: Peers = {}, imports = ""): Version => {
   const tarball = pack({
-    "package.json": JSON.stringify(manifest(name, version)),
+    "package.json": JSON.stringify(manifest(name, version, peers)),
     "session.js": `
+${imports}
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { tool } from "@bezel/core/tool"
@@ -50,7 +59,16 @@ export default (ctx) => Effect.asVoid(ctx.tool.transform((draft) => draft.set("j
   description: "Jira of ${version}.", input: Schema.Struct({}), execute: () => Effect.succeed("${version}")
 }))))`
   })
-  return { tarball, integrity: integrityOf(tarball) }
+  return { tarball, integrity: integrityOf(tarball), peers }
+}
+
+/** A package that others need beside them. */
+const library = (name: string, version: string, peers: Peers = {}): Version => {
+  const tarball = pack({
+    "package.json": JSON.stringify({ ...manifest(name, version, peers), exports: "./index.js" }),
+    "index.js": "export const word = 'there'"
+  })
+  return { tarball, integrity: integrityOf(tarball), peers }
 }
 
 /** Serves packages as npm asks for them. What it has can be changed later. */
@@ -74,8 +92,8 @@ async function startRegistry(packages: { [name: string]: { [version: string]: Ve
       name,
       "dist-tags": { latest: Object.keys(versions).at(-1) },
       versions: Object.fromEntries(
-        Object.entries(versions).map(([version, { integrity }]) => [version, {
-          ...manifest(name, version),
+        Object.entries(versions).map(([version, { integrity, peers }]) => [version, {
+          ...manifest(name, version, peers),
           dist: { tarball: `${url}/${name}/-/${version}.tgz`, integrity }
         }])
       )
@@ -197,5 +215,66 @@ describe("bezel plugin add, from a registry", { timeout: 60_000 }, () => {
     const version = await home.run(["plugin", "add", "bezel-plugin-jira@9.9.9"])
     expect(version.stderr).toMatch(/^bezel: .*No matching version found for bezel-plugin-jira@9\.9\.9/)
     expect([versionOf(home), settingsOf(home)]).toEqual([null, ""])
+  })
+
+  it("installs the peers of a package, and theirs, but none that the program gives, and takes them away with it", async () => {
+    const peers = { peerDependencies: { words: "^1.0.0 || ^2.0.0", effect: ">=4", "@bezel/core": "*" } }
+    const registry = await startRegistry({
+      "bezel-plugin-jira": {
+        "1.0.0": plugin("bezel-plugin-jira", "1.0.0", {
+          peerDependencies: { ...peers.peerDependencies, later: "*" },
+          peerDependenciesMeta: { later: { optional: true } }
+        }, `import { word } from "words"; if (word !== "there") throw new Error(word)`)
+      },
+      words: {
+        "1.9.0": library("words", "1.9.0"),
+        "2.1.0": library("words", "2.1.0", { peerDependencies: { letters: "1" } })
+      },
+      letters: { "1.0.0": library("letters", "1.0.0") }
+    })
+    const home = homeWith(registry)
+    const added = await home.run(["plugin", "add", "bezel-plugin-jira"])
+    expect(added).toMatchObject({ code: 0, stderr: "", stdout: "added bezel-plugin-jira 1.0.0, for session\n" })
+    expect(JSON.parse(read(join(folderOf(home), "package.json"))).dependencies).toEqual({
+      "bezel-plugin-jira": "1.0.0",
+      words: "2.1.0",
+      letters: "1.0.0"
+    })
+    expect(new Set(registry.asked.map((path) => path.split("/-/")[0]))).toEqual(
+      new Set(["bezel-plugin-jira", "words", "letters"])
+    )
+    expect((await home.run(["tool", "list"])).stdout).toContain("Jira of 1.0.0.")
+    expect(await home.run(["plugin", "remove", "bezel-plugin-jira"])).toMatchObject({ code: 0, stderr: "" })
+    expect(JSON.parse(read(join(folderOf(home), "package.json")))).not.toHaveProperty("bezelPeers")
+    expect(existsSync(join(folderOf(home), "node_modules/words"))).toBe(false)
+    expect(existsSync(join(folderOf(home), "node_modules/letters"))).toBe(false)
+  })
+
+  it("takes the newest version that fits the Node of the program, whatever Node npm would run on", async () => {
+    const newest = plugin("bezel-plugin-jira", "2.0.0", { engines: { node: `>=${process.versions.node}` } })
+    const registry = await startRegistry({
+      "bezel-plugin-jira": { "1.0.0": plugin("bezel-plugin-jira", "1.0.0"), "2.0.0": newest }
+    })
+    const home = homeWith(registry)
+    home.write("old/node", "#!/bin/sh\nexit 9\n")
+    chmodSync(join(home.folder, "old/node"), 0o755)
+    const path = `${join(home.folder, "old")}:${process.env.PATH ?? ""}`
+    expect(await home.run(["plugin", "add", "bezel-plugin-jira"], { env: { PATH: path } })).toMatchObject({
+      code: 0,
+      stdout: "added bezel-plugin-jira 2.0.0, for session\n"
+    })
+  })
+
+  it("takes a package away again whose peers there are not", async () => {
+    const registry = await startRegistry({
+      "bezel-plugin-jira": { "1.0.0": plugin("bezel-plugin-jira", "1.0.0", { peerDependencies: { nowhere: "^1" } }) }
+    })
+    const home = homeWith(registry)
+    expect(await home.run(["plugin", "add", "bezel-plugin-jira"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^bezel: bezel-plugin-jira was not added: npm install failed: .*nowhere/)
+    })
+    expect(versionOf(home)).toBeNull()
+    expect(settingsOf(home)).toBe("")
   })
 })

@@ -18,7 +18,7 @@ import { bundle } from "./bundle.ts"
 
 const scheme = "bezel-shared:"
 
-const isShared = (specifier: string): boolean => /^(effect|@bezel\/(core|tui))(\/|$)/.test(specifier)
+export const isShared = (specifier: string): boolean => /^(effect|@bezel\/(core|tui))(\/|$)/.test(specifier)
 
 interface Shared {
   readonly modules: { readonly [specifier: string]: { readonly [name: string]: unknown } }

@@ -2,13 +2,12 @@
  * `bezel plugin add` and `bezel plugin remove`: packages in the user's plugin folder, and their names in the user's settings.
  *
  * The person's own npm does the work, in a folder of its own with a lock file, so that versions are exact and what is installed
- * is what was chosen. Scripts of packages are never run. Modules that a plugin gets from the program (its peers) are not
- * installed. A package that turns out to be neither a plugin nor a model provider is taken away again.
+ * is what was chosen. Scripts of packages are never run. Peers of a package are installed beside it, but for the modules that a
+ * plugin gets from the program. A package that turns out to be neither a plugin nor a model provider is taken away again.
  */
 import { AppPaths } from "@bezel/core/settings"
 import { findPackage, packageName, readPackage, withoutPlugin, withPlugin } from "@bezel/plugins/packages"
 import * as Effect from "effect/Effect"
-import { spawn } from "node:child_process"
 import { chmodSync, existsSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import type { Execute } from "../arguments/command.ts"
@@ -16,68 +15,13 @@ import { Exit, exitCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { inspectPackage, userPluginFolder } from "../host/outside-plugins.ts"
 import { runProcess } from "../host/process.ts"
-import { oneLine } from "../run/text.ts"
+import { addPeers, installed, locked, lockedFiles, npm, removeIdlePeers } from "./plugin-npm.ts"
 
 const failed = (message: string) => new Exit(exitCode.failed, message)
 
 const usage = (message: string) => new Exit(exitCode.usage, message)
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
-
-/** No scripts, exact versions, copies of local folders, no peers: these are the program's own. */
-const always = [
-  "--ignore-scripts",
-  "--save-exact",
-  "--install-links",
-  "--legacy-peer-deps",
-  "--package-lock",
-  "--location=project",
-  "--no-audit",
-  "--no-fund",
-  "--no-update-notifier",
-  "--loglevel=error"
-]
-
-/** Runs the user's npm in a folder; a failure is what npm says of it, in one line. */
-const npm = (folder: string, command: "install" | "uninstall", what: string): Effect.Effect<void, Exit> =>
-  Effect.callback<void, Exit>((resume) => {
-    const child = spawn("npm", [command, ...always, "--", what], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] })
-    const errors: Array<string> = []
-    child.stderr.setEncoding("utf8").on("data", (text: string) => errors.push(text))
-    child.once("error", (error: NodeJS.ErrnoException) =>
-      resume(Effect.fail(failed(
-        error.code === "ENOENT"
-          ? "there is no npm on the PATH, and packages are installed with it; install Node.js with npm (https://nodejs.org)"
-          : `npm cannot be started: ${error.message}`
-      ))))
-    child.once("close", (code) => {
-      if (code === 0) return resume(Effect.void)
-      const lines = errors.join("").split("\n").map((line) => line.replace(/^npm (error|ERR!) ?/, "").trim())
-      const told = lines.filter((line) => line !== "" && !/^(code|A complete log|errno|syscall)\b/.test(line)).slice(
-        0,
-        3
-      )
-      resume(Effect.fail(failed(`npm ${command} failed: ${oneLine(told.join(" "), 400) || `it ended with ${code}`}`)))
-    })
-    return Effect.sync(() => child.kill())
-  })
-
-/** What npm has to install, as it stands in the folder's `package.json`. */
-const installed = (folder: string): { readonly [name: string]: string } => {
-  const own = readPackage(folder)
-  return own === null ? {} : own.dependencies
-}
-
-/** What the lock file says of each package by its name: the version and the digest of its contents. */
-const locked = (folder: string, name: string): { readonly version: string; readonly integrity: string } | null => {
-  try {
-    const { packages } = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8"))
-    const { integrity, version } = packages[`node_modules/${name}`]
-    return typeof version === "string" && typeof integrity === "string" ? { version, integrity } : null
-  } catch {
-    return null
-  }
-}
 
 /**
  * A version that was installed before has to be the same bytes. npm takes a package that is named anew as it comes, so this is
@@ -88,28 +32,13 @@ const refuseOtherContents = (folder: string, name: string, before: ReturnType<ty
     const was = before.of(name)
     const now = locked(folder, name)
     if (was === null || was.version !== now?.version || was.integrity === now.integrity) return
-    yield* npm(folder, "uninstall", name)
+    yield* npm(folder, "uninstall", [name])
     before.restore()
     return yield* Effect.fail(failed(
       `${name} was not added: ${was.version} has other contents now than when it was installed before; ` +
         `if that is meant, bezel plugin remove ${name} first`
     ))
   })
-
-/** npm's files as they are now. */
-const lockedFiles = (folder: string) => {
-  const files = ["package.json", "package-lock.json"].map((name) => join(folder, name)).filter((file) =>
-    existsSync(file)
-  )
-  const contents = files.map((file) => [file, readFileSync(file)] as const)
-  const known = new Map(Object.keys(installed(folder)).map((name) => [name, locked(folder, name)]))
-  return {
-    of: (name: string) => known.get(name) ?? null,
-    restore: () => {
-      for (const [file, content] of contents) writeFileSync(file, content)
-    }
-  }
-}
 
 /** Where a path leads that a person wrote, or `null` if it is the name of a package. */
 const localPath = (written: string): string | null => {
@@ -195,16 +124,21 @@ export const pluginAdd: Execute<AddOptions> = (_, [spec = ""]) =>
       }
       const before = installed(folder)
       const files = lockedFiles(folder)
-      yield* npm(folder, "install", path ?? spec)
+      yield* npm(folder, "install", [path ?? spec])
       const added = installedName(folder, spec, path, before)
       const found = added === null ? null : findPackage(added, [folder])
       if (added === null || found === null) {
         return yield* Effect.fail(failed(`npm has installed ${spec}, but no package of it is in ${folder}`))
       }
       if (path === null) yield* refuseOtherContents(folder, added, files)
-      const kind = yield* Effect.result(inspectPackage(found))
+      const kind = yield* Effect.result(
+        Effect.andThen(Effect.mapError(addPeers(folder), ({ message }) => message), inspectPackage(found))
+      )
       if (kind._tag === "Failure") {
-        if (before[added] === undefined) yield* npm(folder, "uninstall", added)
+        if (before[added] === undefined) {
+          yield* npm(folder, "uninstall", [added])
+          yield* removeIdlePeers(folder)
+        }
         return yield* Effect.fail(failed(`${added} was not added: ${kind.failure}`))
       }
       const what = `${added} ${found.version ?? ""}`.trim()
@@ -241,7 +175,8 @@ export const pluginRemove: Execute<AddOptions> = (_, [written = ""]) =>
           withoutPlugin(text, sources), `take ${JSON.stringify(written)} out of it`)
         : false
       if (isInstalled) {
-        yield* npm(folder, "uninstall", written)
+        yield* npm(folder, "uninstall", [written])
+        yield* removeIdlePeers(folder)
       }
       if (isInstalled || taken) {
         say(`removed ${written}`)
