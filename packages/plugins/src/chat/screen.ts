@@ -97,7 +97,7 @@ export const chatScreen = Effect.fnUntraced(function*(
   /** Something moves: also a summary that is made without a turn. */
   const isActive = () => !isStale() && (isBusy() || view()?.compaction != null)
   /** What is shown is what was last known. */
-  const isStale = () => source.conversation()?.view.status === "stale"
+  const isStale = () => view() !== undefined && source.conversation()?.view.status !== "live"
   const asKnown = (blocks: ReadonlyArray<Block>) => isStale() ? blocks.map(faint) : blocks
 
   const withConversation = <A, E>(use: (conversation: ChatConversation) => Effect.Effect<A, E>) =>
