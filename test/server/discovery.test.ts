@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileS
 import { join } from "node:path"
 import { startOf } from "../../packages/server/src/process/process-table.ts"
 import { announceServer, claimServer } from "../../packages/server/src/serve/discovery.ts"
-import { makeTokens, ownToken } from "../../packages/server/src/serve/tokens.ts"
+import { createPassingToken, dropPassingTokens, makeTokens, ownToken } from "../../packages/server/src/serve/tokens.ts"
 
 const folders = Effect.map(temporaryDirectory, (root) => {
   const made = { data: join(root, "data"), state: join(root, "state") }
@@ -97,6 +97,35 @@ describe("tokens", () => {
       const second = yield* createToken(state, { name: "phone", scope: "read", now: 0 })
       expect(tokens.find(Redacted.value(second))).toEqual({ name: "phone", scope: "read" })
       expect((yield* listTokens(state)).map(({ name }) => name)).toEqual(["phone"])
+    }).pipe(Effect.scoped))
+
+  it.effect("that a server made by itself can be seen and revoked, and end with it or with its death", () =>
+    Effect.gen(function*() {
+      const { state } = yield* folders
+      const tokens = makeTokens(state, yield* ownToken(state))
+      const kept = yield* createToken(state, { name: "phone", scope: "prompt", now: 0 })
+      const wanted = { name: "browser", scope: "read", now: 0 } as const
+      const [first, second, third] = [
+        yield* createPassingToken(state, wanted),
+        yield* createPassingToken(state, wanted),
+        yield* createPassingToken(state, wanted)
+      ].map((token) => Redacted.value(token))
+      const names = Effect.map(listTokens(state), (all) => all.map(({ name }) => name))
+      expect(yield* names).toEqual(["phone", "browser", "browser-2", "browser-3"])
+      expect(tokens.find(first ?? "")).toEqual({ name: "browser", scope: "read" })
+      expect(yield* revokeToken(state, "browser")).toBe(true)
+      expect([tokens.find(first ?? ""), tokens.find(second ?? "")?.name]).toEqual([null, "browser-2"])
+      // As if another process had made it: one that is alive keeps its own, and nobody else takes it.
+      const file = join(state, "tokens.json")
+      const of = (pid: number) => readFileSync(file, "utf8").replace(`"server": ${process.pid}`, `"server": ${pid}`)
+      writeFileSync(file, of(process.ppid))
+      expect([tokens.find(second ?? ""), tokens.find(third ?? "")?.name]).toEqual([null, "browser-3"])
+      yield* dropPassingTokens(state)
+      expect(yield* names).toEqual(["phone", "browser-2"])
+      writeFileSync(file, readFileSync(file, "utf8").replace(`${process.ppid}`, "999999999"))
+      yield* dropPassingTokens(state)
+      expect(yield* names).toEqual(["phone"])
+      expect(tokens.find(Redacted.value(kept))?.name).toBe("phone")
     }).pipe(Effect.scoped))
 
   it.effect("in a file that is damaged admit nobody but the owner", () =>

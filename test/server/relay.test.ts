@@ -154,7 +154,7 @@ describe("/rpc", { timeout: 60_000 }, () => {
         headers: { authorization: `Bearer ${token}` }
       })
     const { session } = yield* fleet.location(deployed.work)
-    return { ...deployed, connect, session }
+    return { ...deployed, connect, session, url }
   })
 
   it.live("serves a presentation with the host of the session that it names", () =>
@@ -209,6 +209,26 @@ describe("/rpc", { timeout: 60_000 }, () => {
       )
       expect(frames.map((frame) => JSON.parse(frame)._tag)).toEqual(["Goodbye"])
       expect(new Set(seen)).toEqual(new Set(["connected"]))
+    }).pipe(Effect.scoped))
+
+  it.live("closes a socket with the number and the words for why, for those who do not read frames", () =>
+    Effect.gen(function*() {
+      const { session, url } = yield* served
+      const { id } = yield* session.create()
+      const closed = (sessionID: string, send?: Uint8Array<ArrayBuffer>) =>
+        Effect.promise(() =>
+          new Promise<readonly [number, string]>((resolve) => {
+            const socket = new WebSocket(`${url.replace("http", "ws")}/rpc?session=${sessionID}`, {
+              headers: { authorization: "Bearer all" }
+            })
+            socket.addEventListener("open", () => {
+              if (send !== undefined) socket.send(send)
+            })
+            socket.addEventListener("close", ({ code, reason }) => resolve([code, reason]))
+          })
+        ).pipe(Effect.timeout("5 seconds"))
+      expect(yield* closed("ses_unknown")).toEqual([1_008, expect.stringMatching(/^there is no session "ses_unknown"/)])
+      expect(yield* closed(id, new Uint8Array([1, 2, 3]))).toEqual([1_008, "Frames are text; a binary one was sent."])
     }).pipe(Effect.scoped))
 
   it.live("ends with the server, and its clients with it", () =>

@@ -141,7 +141,7 @@ export const startTestServer = (
       version: "test",
       defaultLocation: directory,
       offerTool,
-      redeem: (code) => code === "a-code" ? { token: tokens.read, scope: "read" } : null,
+      redeem: (code) => Effect.succeed(code === "a-code" ? { token: tokens.read, scope: "read" } : null),
       runCommand: (connection, { arguments: given, name, sessionID }) =>
         name === "greet"
           ? Effect.gen(function*() {

@@ -186,6 +186,26 @@ describe("the guard", () => {
       })
     })))
 
+  it.live("holds up those who try one-time codes as those who try tokens, and never who has one", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { call, logs } = yield* startTestServer([], { limits: { failuresPerMinute: 5 } })
+      const login = (code: string) => call("POST", "/login", { token: null, body: { code } })
+      yield* Effect.promise(async () => {
+        const tried: Array<number> = []
+        for (let count = 0; count < 4; count++) tried.push((await login(`guess-${count}-canary`)).status)
+        // They are counted together.
+        for (let count = 0; count < 2; count++) tried.push((await call("GET", "/session", { token: "guess" })).status)
+        for (let count = 0; count < 2; count++) tried.push((await login(`guess-${count}-canary`)).status)
+        expect(tried).toEqual([401, 401, 401, 401, 401, 429, 429, 429])
+        const refused = await login("guess")
+        expect(refused.json.error.code).toBe("overloaded")
+        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
+        expect((await login("a-code")).json).toEqual({ token: tokens.read, scope: "read" })
+        expect(logs.join("\n")).toContain("The code is not valid")
+        expect(logs.join("\n")).not.toContain("canary")
+      })
+    })))
+
   it.live("holds up those who try tokens, and never those who have one; the log names no token", () =>
     Effect.scoped(Effect.gen(function*() {
       const { call, logs } = yield* startTestServer([], { limits: { failuresPerMinute: 5 } })

@@ -18,7 +18,12 @@ interface AuthTokenOptions {
 
 const usage = (message: string) => Effect.fail(new Exit(exitCode.usage, message))
 
-const shown = ({ createdAt, name, scope }: KeptToken) => ({ name, scope, createdAt: new Date(createdAt).toISOString() })
+const shown = ({ createdAt, name, scope, server }: KeptToken) => ({
+  name,
+  scope,
+  createdAt: new Date(createdAt).toISOString(),
+  ...(server === undefined ? {} : { endsWithServer: server })
+})
 
 export const authToken: Execute<AuthTokenOptions> = (options, [action, name], environment) =>
   runProcess(
@@ -31,7 +36,12 @@ export const authToken: Execute<AuthTokenOptions> = (options, [action, name], en
         const line = (token: ReturnType<typeof shown>) =>
           options.json
             ? JSON.stringify(token)
-            : [token.name.padEnd(24), token.scope.padEnd(8), token.createdAt].join("  ")
+            : [
+              token.name.padEnd(24),
+              token.scope.padEnd(8),
+              token.createdAt,
+              ...(token.endsWithServer === undefined ? [] : ["ends with the server"])
+            ].join("  ")
         process.stdout.write(tokens.map((token) => `${line(token)}\n`).join(""))
         return exitCode.answered
       }

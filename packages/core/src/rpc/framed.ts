@@ -11,7 +11,6 @@ import { Inbox } from "./inbox.ts"
 import type { Flow } from "./inbox.ts"
 import { Outgoing } from "./outgoing.ts"
 import type { Medium } from "./outgoing.ts"
-import { farewell } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 
 export interface FrameOptions {
@@ -30,6 +29,8 @@ export interface Framed {
   readonly received: (frames: ReadonlyArray<string>) => void
   /** The peer sent a frame that is longer than the limit. */
   readonly oversized: () => void
+  /** The peer sent what is no text. */
+  readonly binary: () => void
   readonly drained: () => void
   /** Nothing more comes and nothing more goes. */
   readonly gone: () => void
@@ -50,7 +51,7 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
     inbox.stop()
     // Held up, the medium would not notice that the peer has closed.
     flow?.resume()
-    outgoing.leave(farewell(reason))
+    outgoing.leave(reason)
     over()
   }
   const post = (frame: string): boolean => {
@@ -67,6 +68,10 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
     oversized: () => {
       fault = `A peer sent a frame of more than ${frameLimit} bytes; the connection is closed.`
       dismiss(new ServiceError({ code: "overloaded", message: `A frame may have ${frameLimit} bytes at most.` }))
+    },
+    binary: () => {
+      fault = "A peer sent a binary frame; the connection is closed."
+      dismiss(new ServiceError({ code: "invalid_arguments", message: "Frames are text; a binary one was sent." }))
     },
     drained: () => outgoing.drained(),
     gone: () => {

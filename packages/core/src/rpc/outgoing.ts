@@ -4,13 +4,15 @@
  *
  * A hot path, so plain TypeScript.
  */
+import type { ServiceError } from "../service/index.ts"
+import { farewell } from "./transport.ts"
 
 /** How frames get onto the medium. */
 export interface Medium {
   /** Takes these frames; false when nothing more may follow until `Outgoing.drained`. */
   readonly write: (frames: ReadonlyArray<string>) => boolean
-  /** Sends what was taken, then closes. */
-  readonly end: () => void
+  /** Sends what was taken, then closes; `reason` is why the peer is sent away, for media that can say so. */
+  readonly end: (reason: ServiceError | null) => void
   /** Closes now. */
   readonly destroy: () => void
 }
@@ -26,6 +28,7 @@ export class Outgoing {
   private waiting = 0
   private blocked = false
   private scheduled = false
+  private reason: ServiceError | null = null
   private state: "open" | "leaving" | "closed" = "open"
   private readonly medium: Medium
   private readonly limit: number
@@ -58,13 +61,15 @@ export class Outgoing {
     this.flush()
   }
 
-  /** Closes after what waits, or after `instead` and nothing else. */
-  leave(instead: string | null): void {
+  /** Closes after what waits, or, where the peer is sent away, after the frame that says why and nothing else. */
+  leave(reason: ServiceError | null): void {
     if (this.state !== "open") return
     this.state = "leaving"
-    if (instead !== null) {
-      this.frames = [instead]
-      this.waiting = instead.length
+    this.reason = reason
+    if (reason !== null) {
+      const last = farewell(reason)
+      this.frames = [last]
+      this.waiting = last.length
     }
     setTimeout(() => this.destroy(), farewellMillis).unref()
     if (!this.blocked) this.flush()
@@ -87,7 +92,7 @@ export class Outgoing {
       const batch = this.take()
       if (!this.medium.write(batch)) this.blocked = true
     }
-    if (this.state === "leaving" && this.frames.length === 0) this.medium.end()
+    if (this.state === "leaving" && this.frames.length === 0) this.medium.end(this.reason)
   }
 
   private take(): ReadonlyArray<string> {

@@ -87,7 +87,8 @@ const clientTransport = (socket: WebSocket, options: FrameOptions): Transport =>
   )
   socket.addEventListener("message", (event) => {
     const frame: unknown = event.data
-    if (typeof frame !== "string" || tooLong(frame, limit)) framed.oversized()
+    if (typeof frame !== "string") framed.binary()
+    else if (tooLong(frame, limit)) framed.oversized()
     else framed.received([frame])
   })
   socket.addEventListener("close", () => {
@@ -101,13 +102,31 @@ const clientTransport = (socket: WebSocket, options: FrameOptions): Transport =>
 interface ServerSocket {
   readonly bufferedAmount: number
   send(data: string, done: (error?: Error) => void): void
-  close(code?: number): void
+  close(code?: number, reason?: string): void
   terminate(): void
   pause(): void
   resume(): void
   ping(): void
   on(event: "message", listener: (data: { toString(): string }, isBinary: boolean) => void): unknown
   on(event: "close" | "pong" | "error", listener: () => void): unknown
+}
+
+/**
+ * Why a client is sent away, for those who do not read frames: the numbers are of RFC 6455 and of IANA's registry. What is
+ * not here breaks the rules of this server (1008).
+ */
+const closeCodes: { readonly [code in ServiceError["code"]]?: number } = {
+  internal: 1_011,
+  overloaded: 1_013,
+  timeout: 1_013,
+  unavailable: 1_013
+}
+
+/** The protocol allows 123 bytes. */
+const closeText = (message: string): string => {
+  let text = message
+  while (Buffer.byteLength(text) > 123) text = text.slice(0, -1)
+  return text
 }
 
 const serverTransport = (socket: ServerSocket, options: FrameOptions): Transport => {
@@ -132,7 +151,10 @@ const serverTransport = (socket: ServerSocket, options: FrameOptions): Transport
         }
         return !blocked
       },
-      end: () => socket.close(1_000),
+      end: (reason) => {
+        if (reason === null) socket.close(1_000)
+        else socket.close(closeCodes[reason.code] ?? 1_008, closeText(reason.message))
+      },
       destroy: () => socket.terminate()
     },
     { pause: () => socket.pause(), resume: () => socket.resume() },
@@ -149,7 +171,7 @@ const serverTransport = (socket: ServerSocket, options: FrameOptions): Transport
   })
   socket.on("message", (data, isBinary) => {
     alive = true
-    if (isBinary) framed.oversized()
+    if (isBinary) framed.binary()
     else framed.received([data.toString()])
   })
   socket.on("error", () => {})

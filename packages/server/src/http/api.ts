@@ -27,6 +27,8 @@ export interface ApiRequest {
   readonly body: Effect.Effect<Uint8Array, ApiFailure>
   /** Who calls, or why nobody may. */
   readonly caller: Caller | ApiFailure
+  /** Counts a failed attempt of who calls to show who they are, and says what they are told. */
+  readonly refuse: (why: string) => ApiFailure
 }
 
 export interface Headers {
@@ -180,7 +182,7 @@ export const makeHttpApi = (groups: Groups, metrics: Metrics): HttpApi => {
     const handler = handlers.get(route.name)
     if (handler === undefined) return failure("unsupported", "This server does not have this route.")
     const caller = request.caller instanceof ApiFailure ? nobody : request.caller
-    const call: Call = { caller, header: request.header }
+    const call: Call = { caller, header: request.header, refuse: request.refuse }
     return route.payload === null
       ? handler({ params, ...query }, call)
       : Effect.flatMap(payloadOf(request, route.payload), (payload) => handler({ params, ...query, payload }, call))

@@ -32,6 +32,8 @@ export interface Guard {
   /** A refusal that holds for everybody, or `null`; with the headers that the answer must have. */
   readonly admit: (request: IncomingMessage) => { readonly refusal: ApiFailure | null; readonly headers: CorsHeaders }
   readonly authenticate: (request: IncomingMessage, token: string | null) => Caller | ApiFailure
+  /** Counts an attempt that failed for another reason, and says what who tried is told. */
+  readonly refuse: (request: IncomingMessage, why: string) => ApiFailure
 }
 
 export interface CorsHeaders {
@@ -66,6 +68,9 @@ const tokenProtocol = "bezel.token."
 
 const none = {}
 
+const tokenAdvice = 'Send "Authorization: Bearer <token>"; `bezel auth token` makes tokens.'
+const codeAdvice = "It can be used once, for ten minutes; `bezel serve --browser` prints one."
+
 export const makeGuard = (options: GuardOptions): Guard => {
   const now = options.now ?? Date.now
   const failures = new Map<string, { since: number; count: number }>()
@@ -84,7 +89,7 @@ export const makeGuard = (options: GuardOptions): Guard => {
     return loopbackNames.includes(name)
   }
 
-  const failed = (request: IncomingMessage, why: string): ApiFailure => {
+  const failed = (request: IncomingMessage, why: string, advice: string): ApiFailure => {
     options.refusedToken?.()
     const address = request.socket.remoteAddress ?? "an unknown address"
     const known = failures.get(address)
@@ -100,7 +105,7 @@ export const makeGuard = (options: GuardOptions): Guard => {
       options.log(`Refused a request from ${address}: ${why}`)
       return new ApiFailure({
         code: "unauthorized",
-        message: `${why} Send "Authorization: Bearer <token>"; \`bezel auth token\` makes tokens.`,
+        message: `${why} ${advice}`,
         headers: { "www-authenticate": "Bearer" }
       })
     }
@@ -137,9 +142,10 @@ export const makeGuard = (options: GuardOptions): Guard => {
       return { refusal: null, headers: { "access-control-allow-origin": origin, vary: "Origin" } }
     },
     authenticate: (request, token) => {
-      if (token === null) return failed(request, "The request shows no token.")
-      return options.tokens.find(token) ?? failed(request, "The token of the request is not valid.")
-    }
+      if (token === null) return failed(request, "The request shows no token.", tokenAdvice)
+      return options.tokens.find(token) ?? failed(request, "The token of the request is not valid.", tokenAdvice)
+    },
+    refuse: (request, why) => failed(request, why, codeAdvice)
   }
 }
 

@@ -5,12 +5,14 @@ import type * as Effect from "effect/Effect"
 import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import type * as Scope from "effect/Scope"
 import type { Caller } from "../serve/caller.ts"
-import type { Refusal } from "./failure.ts"
+import type { ApiFailure, Refusal } from "./failure.ts"
 
 /** Who calls, and what of the request is not in its schemas. */
 export interface Call {
   readonly caller: Caller
   readonly header: (name: string) => string | undefined
+  /** Counts that who calls has shown something that is not valid, and says what they are told. */
+  readonly refuse: (why: string) => ApiFailure
 }
 
 /** Sends a piece of a stream; completes when there is room for the next one, and never once the client is gone. */

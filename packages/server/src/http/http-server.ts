@@ -198,7 +198,8 @@ const requestListener = ({ api, guard, limits, metrics, pages, run }: Parts) => 
         return Array.isArray(value) ? value.join(", ") : value
       },
       body: readBody(request, limits.bodyBytes),
-      caller
+      caller,
+      refuse: (why) => guard.refuse(request, why)
     }, respond))
     const item: UnderWay = Object.assign(entry, { fiber, respond })
     underWay.add(item)

@@ -10,6 +10,7 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import type * as Scope from "effect/Scope"
 import type { Caller } from "../serve/caller.ts"
 import type { HttpApi } from "./api.ts"
+import { failure } from "./failure.ts"
 import type { Write } from "./handler.ts"
 
 const owner: Caller = { name: "owner", scope: "admin" }
@@ -65,7 +66,8 @@ export const inProcessClient = (api: HttpApi): Effect.Effect<HttpClient.HttpClie
           target: `${url.pathname}${url.search}`,
           header: (name) => request.headers[name],
           body: Effect.sync(() => bodyOf(request)),
-          caller: owner
+          caller: owner,
+          refuse: (why) => failure("unauthorized", why)
         }, {
           end: (status, headers, text) =>
             answer(new Response(text === "" ? null : text, { status, headers: { ...headers } })),

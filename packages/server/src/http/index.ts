@@ -8,7 +8,7 @@ import { makePages } from "./pages.ts"
 
 export { defaultLimits, type HttpLimits, type HttpServer, type HttpServerOptions } from "./http-server.ts"
 export { type ApiOptions, makeApi } from "./make-api.ts"
-export type { OfferTool, RunCommand } from "./parts.ts"
+export type { OfferTool, Redeem, RunCommand } from "./parts.ts"
 
 /** Serves the API of a fleet for the length of the scope. It answers from the moment that this completes. */
 export const serveHttp = (

@@ -7,6 +7,7 @@ import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { TokenScope } from "../serve/caller.ts"
 import type { FleetShape } from "../serve/fleet.ts"
+import type { ApiFailure } from "./failure.ts"
 import type { FleetEvents } from "./fleet-events.ts"
 import type { Metrics } from "./metrics.ts"
 import type { Places } from "./places.ts"
@@ -72,7 +73,9 @@ export type OfferTool = (
 >
 
 /** What a one-time code is worth; `null` for one that is none, or is none any more. */
-export type Redeem = (code: string) => { readonly token: string; readonly scope: TokenScope } | null
+export type Redeem = (
+  code: string
+) => Effect.Effect<{ readonly token: string; readonly scope: TokenScope } | null, ApiFailure>
 
 export interface ApiParts {
   readonly fleet: FleetShape

@@ -133,7 +133,13 @@ const make = ({ lists, roll }: FleetOptions) =>
           yield* roll.enter(sessionID)
           yield* host.serve(transport, { sessionID, user: name })
         }).pipe(
-          Effect.catch((error) => transport.dismiss(unavailable(error))),
+          Effect.catch((error) =>
+            transport.dismiss(
+              error._tag === "UnknownSession"
+                ? new ServiceError({ code: "invalid_arguments", message: error.message })
+                : unavailable(error)
+            )
+          ),
           Effect.scoped
         )
     })

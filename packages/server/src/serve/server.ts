@@ -5,16 +5,19 @@
  *     claimed ──▶ fleet up ──▶ listening ──▶ announced ──▶ earlier work goes on ──scope ends──▶ not found any more
  *                                                              ──▶ not listening any more ──▶ hosts stopped, turns suspended
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import { join } from "node:path"
-import { type OfferTool, type RunCommand, serveHttp } from "../http/index.ts"
+import { failure } from "../http/failure.ts"
+import { type OfferTool, type Redeem, type RunCommand, serveHttp } from "../http/index.ts"
 import { isEveryAddress } from "./address.ts"
 import { makeBrowserCodes } from "./browser-codes.ts"
-import type { Tokens, TokenScope } from "./caller.ts"
+import type { TokenScope } from "./caller.ts"
 import { announceServer, claimServer, type ServerClaimed, type ServerFolders } from "./discovery.ts"
 import { Fleet, type FleetShape } from "./fleet.ts"
 import { type AddressUnavailable, urlHost } from "./listen.ts"
@@ -22,7 +25,7 @@ import { fleetLayer, type OfferedLists } from "./make-fleet.ts"
 import { makeRoll } from "./roll.ts"
 import { rpcUpgrades } from "./rpc.ts"
 import { takeUp, takeUpAfterDeaths } from "./take-up.ts"
-import { makeTokens, ownToken, type TokenError } from "./tokens.ts"
+import { createPassingToken, dropPassingTokens, makeTokens, ownToken, type TokenError } from "./tokens.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -76,10 +79,22 @@ const open = (options: ServerOptions, token: Redacted.Redacted) =>
     const unfinished = yield* roll.unfinished(fleet.records)
     yield* roll.retain(unfinished.map(({ id }) => id))
     const onUpgrade = yield* rpcUpgrades(fleet)
-    const given = makeTokens(folders.state, token)
+    const tokens = makeTokens(folders.state, token)
     const codes = makeBrowserCodes()
-    const tokens: Tokens = { find: (shown) => given.find(shown) ?? codes.find(shown) }
-    const { port } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade, redeem: codes.redeem })
+    // Those of a server that was killed, now, and those of this one at its end.
+    yield* dropPassingTokens(folders.state)
+    yield* Effect.addFinalizer(() => Effect.ignore(dropPassingTokens(folders.state)))
+    const one = yield* Semaphore.make(1)
+    const redeem: Redeem = (code) => {
+      const scope = codes.redeem(code)
+      return scope === null ? Effect.succeed(null) : Clock.currentTimeMillis.pipe(
+        Effect.flatMap((now) => one.withPermits(1)(createPassingToken(folders.state, { name: "browser", scope, now }))),
+        Effect.map((token) => ({ token: Redacted.value(token), scope })),
+        Effect.tapError((error) => Effect.logError(`A one-time code could not be redeemed: ${error.message}`)),
+        Effect.mapError(() => failure("unavailable", "The server cannot keep a token at the moment; its log says why."))
+      )
+    }
+    const { port } = yield* serveHttp({ ...options, fleet, tokens, onUpgrade, redeem })
     const url = `http://${urlHost(isEveryAddress(options.host) ? "127.0.0.1" : options.host)}:${port}`
     yield* announceServer(folders, { url, version })
     yield* Effect.forkScoped(takeUpAfterDeaths(fleet, roll), { startImmediately: true })

@@ -21,7 +21,9 @@ const Kept = Schema.Struct({
   /** Of the token: SHA-256, hexadecimal. */
   digest: Schema.String,
   /** Milliseconds since 1970. */
-  createdAt: Schema.Finite
+  createdAt: Schema.Finite,
+  /** The process of the server that made it by itself and with which it ends. */
+  server: Schema.optionalKey(Schema.Int)
 })
 export type KeptToken = typeof Kept.Type
 
@@ -105,6 +107,42 @@ export const createToken = (
     return Redacted.make(made)
   })
 
+/** Makes a token that ends with this process, under the first name of its kind that is free. */
+export const createPassingToken = (
+  folder: string,
+  token: { readonly name: string; readonly scope: TokenScope; readonly now: number }
+): Effect.Effect<Redacted.Redacted, TokenError> =>
+  Effect.gen(function*() {
+    const known = yield* listTokens(folder)
+    const isFree = (name: string) => !known.some((other) => other.name === name)
+    let name = token.name
+    for (let count = 2; !isFree(name); count++) name = `${token.name}-${count}`
+    const made = newToken()
+    const { now: createdAt, scope } = token
+    yield* writeBook(folder, [
+      ...known,
+      { name, scope, digest: digestOf(made).toString("hex"), createdAt, server: process.pid }
+    ])
+    return Redacted.make(made)
+  })
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}
+
+/** Removes the tokens that end with this process, and those whose process is gone. */
+export const dropPassingTokens = (folder: string): Effect.Effect<void, TokenError> =>
+  Effect.gen(function*() {
+    const known = yield* listTokens(folder)
+    const left = known.filter(({ server }) => server === undefined || (server !== process.pid && isAlive(server)))
+    if (left.length < known.length) yield* writeBook(folder, left)
+  })
+
 /** Whether there was one of that name. */
 export const revokeToken = (folder: string, name: string): Effect.Effect<boolean, TokenError> =>
   Effect.gen(function*() {
@@ -127,9 +165,10 @@ export const makeTokens = (folder: string, own: Redacted.Redacted): Tokens => {
     const stat = fs.statSync(bookFile(folder), { throwIfNoEntry: false })
     const stamp = stat === undefined ? "" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`
     if (stamp === read.stamp) return read.tokens
-    const tokens = stamp === "" ? [] : readBook(bookFile(folder)).map(({ digest, name, scope }) => ({
-      caller: { name, scope },
-      digest: Buffer.from(digest, "hex")
+    const book = stamp === "" ? [] : readBook(bookFile(folder))
+    const tokens = book.filter(({ server }) => server === undefined || server === process.pid).map((kept) => ({
+      caller: { name: kept.name, scope: kept.scope },
+      digest: Buffer.from(kept.digest, "hex")
     }))
     read = { stamp, tokens }
     return tokens

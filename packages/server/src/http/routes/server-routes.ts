@@ -1,22 +1,21 @@
 /** The server itself: whether it answers, what happens in it, and what it measures. */
 import * as Effect from "effect/Effect"
 import { placeOf } from "../event-frames.ts"
-import { failure } from "../failure.ts"
 import { type ServerHandlers, TextAnswer } from "../handler.ts"
 import type { Gauge } from "../metrics.ts"
 import type { ApiParts } from "../parts.ts"
 
 export const serverRoutes = ({ fleet, fleetEvents, hubs, metrics, redeem, version }: ApiParts): ServerHandlers => ({
   health: () => Effect.succeed({ status: "ok" as const, version }),
-  login: ({ payload: { code } }) => {
-    const found = redeem?.(code) ?? null
-    return found === null
-      ? Effect.fail(failure(
-        "unauthorized",
-        "This code is not valid, or not any more: it can be used once, for ten minutes. `bezel serve --browser` prints one."
-      ))
-      : Effect.succeed(found)
-  },
+  login: ({ payload: { code } }, { refuse }) =>
+    Effect.flatMap(
+      redeem?.(code) ?? Effect.succeed(null),
+      (found) =>
+        found === null
+          // Counted with the tokens that are not valid: a code is one.
+          ? Effect.fail(refuse("The code is not valid, or not any more."))
+          : Effect.succeed(found)
+    ),
   events: ({ query: { after } }, { header }) => Effect.succeed(fleetEvents.stream(placeOf(header, after))),
   metrics: () =>
     Effect.map(fleet.processes.status, (hosts) => {
