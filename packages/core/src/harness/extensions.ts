@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { JsonObject, JsonValue } from "../json/index.ts"
+import { type JsonObject, type JsonValue, stored } from "../json/index.ts"
 import type { StorageReader } from "../storage/index.ts"
 import {
   HarnessError,
@@ -242,8 +242,8 @@ const stateAt = Effect.fnUntraced(
         message: `The conversation ${state.record.id} has no entry "${at}"; name one that it has said or inherited.`
       })
     }
-    const stored = yield* rewindableAt(storage, state.record, sequence)
-    const plugins = stored === null ? {} : (stored as unknown as RewindableDocument).plugins
+    const document = yield* rewindableAt(storage, state.record, sequence)
+    const plugins = document === null ? {} : stored<RewindableDocument>(document).plugins
     return { ...structuredClone(shape.rewindable), ...Object.hasOwn(plugins, id) ? plugins[id] : {} }
   },
   Effect.catchTag("StorageError", (error) =>

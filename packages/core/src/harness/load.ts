@@ -3,6 +3,7 @@
  * demand. None of it reads the whole history: a transcript starts at its newest head.
  */
 import * as Effect from "effect/Effect"
+import { stored } from "../json/index.ts"
 import type { ConversationRecord, EntryRecord, RecordID, StorageError, StorageReader } from "../storage/index.ts"
 import { activeEntries } from "./context.ts"
 import {
@@ -29,7 +30,7 @@ export const loadSession = Effect.fn("Harness.load")(function*(
   return {
     sessionID,
     nextID: yield* storage.nextID,
-    session: session === null ? emptySession() : session as unknown as SessionDocument,
+    session: session === null ? emptySession() : stored<SessionDocument>(session),
     storedSession: session !== null,
     conversations: new Map(),
     tasks: new Map(tasks.map((task) => [task.id, task])),
@@ -61,8 +62,8 @@ export const loadConversation = Effect.fnUntraced(function*(
   const fresh = newConversation(record, defaults)
   return {
     ...fresh,
-    ...(rewindable === null ? {} : { rewindable: rewindable as unknown as RewindableDocument }),
-    sticky: sticky === null ? fresh.sticky : { ...fresh.sticky, ...sticky as unknown as StickyDocument },
+    ...(rewindable === null ? {} : { rewindable: stored<RewindableDocument>(rewindable) }),
+    sticky: sticky === null ? fresh.sticky : { ...fresh.sticky, ...stored<StickyDocument>(sticky) },
     storedRewindable: rewindable !== null,
     storedSticky: sticky !== null
   }

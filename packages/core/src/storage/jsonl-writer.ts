@@ -5,7 +5,7 @@
  * it never fails a commit: what is stored is in the segments. The commit path is plain synchronous code.
  */
 import * as zlib from "node:zlib"
-import type { JsonValue } from "../json/index.ts"
+import { type JsonValue, stored } from "../json/index.ts"
 import { storageError } from "./database.ts"
 import { header, sealed } from "./jsonl-format.ts"
 import type { DocumentLine, Place, RecordLine } from "./jsonl-format.ts"
@@ -149,7 +149,7 @@ export class JsonlWriter {
     }
     const row = tail.documentRow(index, document)
     if (write.base === undefined && row !== null) {
-      const line: DocumentLine = { document, retained, operations: write.operations as unknown as JsonValue }
+      const line: DocumentLine = { document, retained, operations: stored<JsonValue>(write.operations) }
       const text = JSON.stringify(line)
       if (row.replaySize + text.length <= Math.max(minimumReplay, row.baseSize)) return { line, row, text, value }
     }

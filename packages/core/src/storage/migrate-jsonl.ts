@@ -4,7 +4,7 @@
  */
 import * as fs from "node:fs"
 import * as nodePath from "node:path"
-import type { JsonValue } from "../json/index.ts"
+import { type JsonValue, stored } from "../json/index.ts"
 import { privateFolder } from "../location/index.ts"
 import type { Migration, StoredSort } from "./database.ts"
 import {
@@ -111,8 +111,8 @@ class JsonlMigration {
     if ("document" in record) return this.#document(record)
     const sort = sortOf(record)
     if (sort === null) return record
-    const value = (record as unknown as { readonly [sort: string]: JsonValue })[sort] ?? null
-    return { [sort]: migrated(this.steps, sort, value) } as unknown as RecordLine
+    const value = stored<{ readonly [sort: string]: JsonValue }>(record)[sort] ?? null
+    return stored<RecordLine>({ [sort]: migrated(this.steps, sort, value) })
   }
 
   group(group: Group): string {
