@@ -156,6 +156,8 @@ export const connectUnix = (
     Effect.flatMap(Effect.promise(() => import("node:net")), (net) =>
       Effect.callback<Socket, ServiceError>((resume) => {
         const socket = net.connect(path)
+        // Also where nobody waits any more: an error that nobody hears would end the process.
+        socket.on("error", () => {})
         const refuse = (error: Error) => resume(Effect.fail(unreachable(path, error)))
         socket.once("error", refuse)
         socket.once("connect", () => {
