@@ -114,3 +114,31 @@ describe("a run that is interrupted", () => {
     await until(() => !isAlive(pid()))
   }, 30_000)
 })
+
+describe("a run that is killed while commands decide about a call", () => {
+  it("does not have one run twice that had decided, and has the one run again that was interrupted", async () => {
+    const home = makeHome()
+    const server = await serve(
+      { calls: [{ id: "c1", name: "bash", args: { command: "echo ran >> ran" } }] },
+      { text: "It was interrupted." },
+      { text: "Done." }
+    )
+    const decided = `cat >/dev/null; echo x >> ../first; echo '{"arguments":{"command":"echo changed >> ran"}}'`
+    const kills = "cat >/dev/null; echo x >> ../second; test -e ../killed || { touch ../killed; kill -9 $PPID; }"
+    home.useServer(server, {
+      hooks: { beforeTool: [{ match: "bash", command: decided }, { match: "bash", command: kills }] }
+    })
+    const first = await home.run(["run", "--yes", "go"])
+    expect(first.signal).toBe("SIGKILL")
+    expect(existsSync(join(home.work, "ran"))).toBe(false)
+    const next = await home.run(["run", "--continue", "--yes", "go on"])
+    expect(next).toMatchObject({ code: 0 })
+    const count = (name: string) => readFileSync(join(home.folder, name), "utf8").trim().split("\n")
+    expect(count("first")).toHaveLength(1)
+    expect(count("second")).toHaveLength(2)
+    // What it had decided holds for the call that goes on.
+    expect(readFileSync(join(home.work, "ran"), "utf8")).toBe("changed\n")
+    const tools = messagesOf(server.requests.at(-1)?.body).filter((message) => message.role === "tool")
+    expect(tools.map((message) => message.tool_call_id)).toEqual(["c1"])
+  }, 30_000)
+})

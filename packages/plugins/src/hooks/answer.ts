@@ -7,10 +7,12 @@ import * as Schema from "effect/Schema"
 import type { HookOutcome } from "./command.ts"
 import { HookAnswer } from "./contract.ts"
 
-export type Said =
-  | { readonly type: "yes"; readonly answer: HookAnswer }
-  | { readonly type: "no"; readonly reason: string }
-  | { readonly type: "failed"; readonly problem: string }
+export const Said = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("yes"), answer: HookAnswer }),
+  Schema.Struct({ type: Schema.Literal("no"), reason: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("failed"), problem: Schema.String })
+])
+export type Said = typeof Said.Type
 
 // What is not known might be another program's way of saying no.
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(HookAnswer), { onExcessProperty: "error" })

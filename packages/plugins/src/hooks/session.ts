@@ -3,17 +3,21 @@
  *
  * Before a tool, a command that says no, fails or takes too long blocks the call: a gate never lets through by failing. What
  * it allows is what runs: if another plugin changes the call afterwards, it is asked again. After a tool and at the end of a
- * turn a failure is a warning. Rules and approvals hold all the same, and see what a command has changed.
+ * turn a failure is a warning. What a command has said before a call is kept with the call, so that a crash does not have it run
+ * twice. Rules and approvals hold all the same, and see what a command has changed.
  */
-import type { BeforeToolApi, BeforeToolDecision, HookApi, HookToolCall } from "@bezel/core/harness"
+import type { BeforeToolApi, BeforeToolDecision, HarnessError, HookApi, HookToolCall } from "@bezel/core/harness"
 import type { SessionContext } from "@bezel/core/host"
 import type { JsonObject, JsonValue } from "@bezel/core/json"
 import type { AssistantMessage, TextPart } from "@bezel/core/model"
 import type { ToolResult } from "@bezel/core/tool"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { createHash } from "node:crypto"
 import { coversAccess } from "../permissions/rules.ts"
-import { readOutcome, type Said } from "./answer.ts"
+import { readOutcome, Said } from "./answer.ts"
 import { type CallPlace, makeCalls } from "./calls.ts"
 import { runHookCommand } from "./command.ts"
 import { type CallStatus, HooksSetting, type ToolHook, type TurnHook } from "./contract.ts"
@@ -154,14 +158,25 @@ export const session = Effect.fn("hooks/session")(function*(ctx: Context) {
       })
   })
 
+  /** What a command has said before this call as it is now, in this process or before a crash; it is run where it is not known. */
+  const runOnce = Effect.fnUntraced(
+    function*(hook: ToolHook, place: CallPlace, input: JsonObject, memo: BeforeToolApi["memo"]) {
+      const name = createHash("sha256").update(canonical([beforeTool.indexOf(hook), shown(hook), input])).digest("hex")
+      const known = Schema.decodeUnknownOption(Said)(yield* memo(name))
+      if (Option.isSome(known)) return known.value
+      const said = yield* run(hook, "beforeTool", place, { call: input })
+      yield* memo(name, Schema.encodeSync(Said)(said))
+      return said
+    }
+  )
+
   /** What the commands before a tool make of a call: what it runs with, or why it does not. */
-  const runBefore = Effect.fnUntraced(function*(place: CallPlace, call: HookToolCall) {
+  const runBefore = Effect.fnUntraced(function*(place: CallPlace, call: HookToolCall, memo: BeforeToolApi["memo"]) {
     let args = call.args
     for (const hook of beforeTool.filter((one) => matches(one, call.name))) {
       const { access, subjects } = call.permission
-      const said = yield* run(hook, "beforeTool", place, {
-        call: callOf(place, call.name, args, { access, subjects: [...subjects] })
-      })
+      const input = callOf(place, call.name, args, { access, subjects: [...subjects] })
+      const said = yield* runOnce(hook, place, input, memo)
       if (said.type === "no") return { block: `A hook of the user blocked this call${behind(said.reason)}` }
       if (said.type === "failed") {
         return {
@@ -188,7 +203,7 @@ export const session = Effect.fn("hooks/session")(function*(ctx: Context) {
     if (!concerns(call.name)) return undefined
     const place = placeOf(call, api)
     yield* calls.begin(place, { name: call.name, arguments: call.args })
-    const decided = yield* runBefore(place, call)
+    const decided = yield* runBefore(place, call, api.memo)
     if ("block" in decided) return decided
     allowed.set(api.taskID, canonical(decided.args))
     return decided.args === call.args ? undefined : { args: decided.args }
@@ -198,11 +213,11 @@ export const session = Effect.fn("hooks/session")(function*(ctx: Context) {
   const gate = Effect.fn("hooks.gate")(function*(
     call: HookToolCall,
     api: BeforeToolApi
-  ): Effect.fn.Return<BeforeToolDecision | undefined> {
+  ): Effect.fn.Return<BeforeToolDecision | undefined, HarnessError> {
     const seen = allowed.get(api.taskID)
     allowed.delete(api.taskID)
     if (!beforeTool.some((hook) => matches(hook, call.name)) || seen === canonical(call.args)) return undefined
-    const decided = yield* runBefore(placeOf(call, api), call)
+    const decided = yield* runBefore(placeOf(call, api), call, api.memo)
     if ("block" in decided) return decided
     return canonical(decided.args) === canonical(call.args)
       ? undefined
