@@ -107,8 +107,9 @@ describe("bezel session revert", () => {
     expect((await home.run(["session", "show", id])).stdout).toBe("")
   })
 
-  it("without git takes back what the tools wrote, and says that it does not know what commands changed", async () => {
+  it("in a repository without git takes back what the tools wrote, and says that it does not know what commands changed", async () => {
     const home = makeHome()
+    home.write("work/.git/HEAD", "ref: refs/heads/main\n")
     const env = { PATH: withoutGit(home) }
     await home.run(["run", "--yes", "write a.txt: mine then run echo command > b.txt"], { env })
     const id = await sessionOf(home)

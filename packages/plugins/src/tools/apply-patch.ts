@@ -2,8 +2,10 @@
  * The `apply_patch` tool: changes several files by one patch, all of it or nothing (see `patch-format`, `patch-text`).
  *
  * Everything is worked out before anything is written; a write that fails takes back those before it. Files are held by their
- * real paths meanwhile. A crash in the middle of the writing can leave some files written and some not, each of them whole.
+ * real paths meanwhile. A crash in the middle of the writing can leave some files written and some not, each of them whole; the
+ * call is taken up again at the next opening and says which (see `patch-crash`).
  */
+import type { JsonValue } from "@bezel/core/json"
 import { sizeOf, tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -13,6 +15,7 @@ import * as NodePath from "node:path"
 import type { ApplyPatchDetails } from "./contract.ts"
 import { unifiedDiff } from "./diff.ts"
 import type { FileState } from "./file-state.ts"
+import { cutOffText, digestOf, outcomeOf, type PlannedFile } from "./patch-crash.ts"
 import { parsePatch, type PatchOperation } from "./patch-format.ts"
 import { applyHunks } from "./patch-text.ts"
 import { attempt, checkPath, resolvePath, showPath } from "./paths.ts"
@@ -140,11 +143,12 @@ const put = async ({ path, stats }: Change, content: Buffer | null): Promise<Big
   return replaceFile(path, content, stats)
 }
 
-/** Writes all; when one fails, those written before it are put back. */
+/** Writes all, and removes when that is done; when one fails, those before it are put back. */
 const write = (changes: ReadonlyArray<Change>) =>
   Effect.uninterruptible(Effect.gen(function*() {
     const done: Array<{ readonly change: Change; readonly stats: BigIntStats | null }> = []
-    for (const change of changes) {
+    const isRemoval = ({ after }: Change) => after === null
+    for (const change of [...changes.filter((one) => !isRemoval(one)), ...changes.filter(isRemoval)]) {
       const stats = yield* attempt("Cannot write", change.shown, () => put(change, change.after)).pipe(
         Effect.catch((error) =>
           Effect.gen(function*() {
@@ -167,8 +171,37 @@ const write = (changes: ReadonlyArray<Change>) =>
     return done
   }))
 
-const summary = ({ after, before, shown }: Change): string =>
-  `${before === null ? "A" : after === null ? "D" : "M"} ${shown}`
+const plannedOf = ({ after, before, path }: Change): PlannedFile => ({
+  path,
+  before: digestOf(before),
+  after: digestOf(after)
+})
+
+const changeOf = ({ after, before, path }: PlannedFile | Change): ApplyPatchDetails["files"][number] => ({
+  path,
+  change: before === null ? "added" : after === null ? "deleted" : "updated"
+})
+
+const memoName = "files"
+
+/** What a crash left of an earlier run of the same call; `null` if that had changed nothing, so that it can run anew. */
+const afterCrash = (directory: string, planned: JsonValue) =>
+  Effect.gen(function*() {
+    const outcome = yield* Effect.promise(() => outcomeOf(planned, MAX_FILE_BYTES))
+    if (outcome === null || (outcome.changed.length === 0 && outcome.other.length === 0)) return null
+    if (outcome.unchanged.length > 0 || outcome.other.length > 0) {
+      return yield* new ToolFailure({ message: cutOffText(outcome, (path) => showPath(directory, path)) })
+    }
+    const details: ApplyPatchDetails = { files: outcome.changed.map(changeOf), diff: null }
+    const shown = outcome.changed.map(({ after, before, path }) =>
+      summary({ after, before, shown: showPath(directory, path) })
+    )
+    return toolResult({ content: `Done:\n${shown.join("\n")}`, details })
+  })
+
+const summary = (
+  { after, before, shown }: { readonly after: unknown; readonly before: unknown; readonly shown: string }
+): string => `${before === null ? "A" : after === null ? "D" : "M"} ${shown}`
 
 const diffOf = ({ after, before, shown }: Change): string | null => {
   const old = before === null ? "" : diffText(before)
@@ -180,6 +213,8 @@ export const applyPatchTool = (directory: string, files: FileState) =>
   tool({
     description,
     input: Input,
+    // Run again, it writes nothing that it began to write before.
+    replay: "safe",
     // Whoever may only edit may not make, remove or rename files.
     permission: ({ patch }) => {
       const operations = operationsOf(patch)
@@ -195,17 +230,18 @@ export const applyPatchTool = (directory: string, files: FileState) =>
         return yield* refuse(`A patch may change ${MAX_FILES} files, and this is for ${paths.length}.`)
       }
       const run = Effect.gen(function*() {
+        const planned = yield* call.memo(memoName)
+        const earlier = planned === undefined ? null : yield* afterCrash(directory, planned)
+        if (earlier !== null) return earlier
         const changes = yield* plan(directory, operations)
         if (changes.length === 0) return yield* refuse("All files have what the patch makes of them already.")
+        yield* call.memo(memoName, changes.map(plannedOf))
         for (const { change, stats } of yield* write(changes)) {
           if (stats !== null) files.saw(call.sessionID, change.path, stats)
         }
         const diffs = changes.map(diffOf)
         const details: ApplyPatchDetails = {
-          files: changes.map(({ after, before, path }) => ({
-            path,
-            change: before === null ? "added" : after === null ? "deleted" : "updated"
-          })),
+          files: changes.map(changeOf),
           diff: diffs.includes(null) ? null : diffs.join("")
         }
         return toolResult({ content: `Done:\n${changes.map(summary).join("\n")}`, details })
