@@ -41,7 +41,7 @@ const show = async (terminal: PseudoTerminal, name: string): Promise<string> => 
 const odd = (bytes: string): string =>
   bytes.replaceAll("\x1b]8;;\x07", "")
     // eslint-disable-next-line no-control-regex
-    .replace(/\x1b\[(?:[0-9;]*m|[0-9]*[ABG]|2K|\?25[lh]|\?2026[hl])/g, "")
+    .replace(/\x1b\[(?:[0-9;]*m|[0-9]*[ABG]|2?K|J|\?25[lh]|\?2026[hl])/g, "")
     // eslint-disable-next-line no-control-regex
     .replace(/[^\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e]/g, "")
 
@@ -120,7 +120,7 @@ describe("an image", { timeout: 60_000 }, () => {
     await terminal.until((now) => kittyImages(now.raw.slice(before)).length > 0)
     await terminal.settled()
     expect(kittyImages(terminal.raw.slice(before)).every(({ data }) => data === png)).toBe(true)
-    expect(terminal.overflowing()).toEqual([])
+    expect(terminal.overflowing("screen")).toEqual([])
   })
 })
 

@@ -92,11 +92,11 @@ export class PseudoTerminal {
     })
   }
 
-  /** Rows that were longer than the terminal is wide. */
-  overflowing(): ReadonlyArray<string> {
+  /** Rows that were longer than the terminal is wide; a terminal that gets narrower breaks what has scrolled away itself. */
+  overflowing(where: "history" | "screen" = "history"): ReadonlyArray<string> {
     const buffer = this.#screen.buffer.active
-    return Array.from({ length: buffer.length }, (_, index) => buffer.getLine(index)).flatMap((line) =>
-      line?.isWrapped === true ? [line.translateToString(true)] : []
+    return Array.from({ length: buffer.length }, (_, index) => buffer.getLine(index)).flatMap((line, index) =>
+      line?.isWrapped === true && (where === "history" || index >= buffer.baseY) ? [line.translateToString(true)] : []
     )
   }
 

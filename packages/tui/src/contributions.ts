@@ -107,6 +107,8 @@ export interface Slots {
 export interface ScreenContent {
   /** The part that grows and scrolls away into the terminal's history. Asked for at each frame. */
   readonly body: () => ReadonlyArray<Block>
+  /** Stands for so many parts of a long body, from its top, that are not written into the terminal's history. */
+  readonly omitted?: (parts: number) => ReadonlyArray<Block>
   /** The part at the bottom that stays: above the editor. */
   readonly above?: () => ReadonlyArray<Block>
   /** Below the editor. */
@@ -225,8 +227,8 @@ export interface Ui {
   /** Tells the host that something shown has changed; frames are coalesced. */
   readonly redraw: () => void
   /**
-   * Draws everything again, also what has scrolled away, which clears the terminal's history: for what a person asked for
-   * that is another document, such as another session. What changes by itself is for `redraw`.
+   * Tells the host that another document is shown from now on, such as another session: it begins below the one before, which
+   * stays in the terminal's history. What changes in a document is for `redraw`.
    */
   readonly redrawAll: () => void
   /** Scrolls what the screen shows; `null` where it scrolls away into the terminal's own history. */

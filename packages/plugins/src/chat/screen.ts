@@ -106,7 +106,9 @@ export const chatScreen = Effect.fnUntraced(function*(
       return conversation === null
         ? Effect.fail<E | { readonly message: string }>({ message: "No session is attached." })
         : isStale()
-        ? Effect.fail<E | { readonly message: string }>({ message: "there is no connection; it is tried again by itself." })
+        ? Effect.fail<E | { readonly message: string }>({
+          message: "there is no connection; it is tried again by itself."
+        })
         : Effect.asVoid(use(conversation))
     })
 
@@ -163,6 +165,14 @@ export const chatScreen = Effect.fnUntraced(function*(
           ...(current === undefined ? [] : asKnown(transcript.blocks(current, { expanded })))
         ]
       },
+      omitted: (entries) => [
+        text(
+          span(
+            `… ${entries} earlier entries; --full-screen shows them, /export writes them to a file`,
+            { color: "muted" }
+          )
+        )
+      ],
       above: () => {
         const current = view()
         if (current === undefined) return [text("")]
@@ -217,7 +227,7 @@ export const chatScreen = Effect.fnUntraced(function*(
     run: () =>
       Effect.sync(() => {
         expanded = !expanded
-        ctx.ui.redrawAll()
+        ctx.ui.redraw()
       })
   })
   yield* ctx.commands.register("app.quit", {
@@ -272,7 +282,10 @@ export const chatScreen = Effect.fnUntraced(function*(
     command: "chat.rewind",
     when: () => !isBusy() && !editor.completing() && editor.text() === ""
   })
-  yield* ctx.keybindings.bind("escape", { command: "chat.interrupt", when: () => isBusy() && !isStale() && !editor.completing() })
+  yield* ctx.keybindings.bind("escape", {
+    command: "chat.interrupt",
+    when: () => isBusy() && !isStale() && !editor.completing()
+  })
   yield* ctx.keybindings.bind("ctrl+c", { command: "chat.clearOrQuit" })
   yield* ctx.keybindings.bind("ctrl+d", { command: "app.quit", when: () => editor.text() === "" })
   yield* ctx.keybindings.bind("ctrl+o", { command: "chat.expand" })
@@ -290,9 +303,10 @@ export const chatScreen = Effect.fnUntraced(function*(
   let remembered: string | null = null
   let shown: ConversationView | undefined
 
-  /** Another session, or one of whose entries some were taken back. */
   const isOther = (before: ConversationView, after: ConversationView) =>
-    before.conversation.sessionID !== after.conversation.sessionID ||
+    before.conversation.sessionID !== after.conversation.sessionID
+  /** Some entries were taken back. */
+  const isRewound = (before: ConversationView, after: ConversationView) =>
     after.entries.length < before.entries.length || after.entries[0]?.id !== before.entries[0]?.id
 
   /** What was sent to this session before comes back with the up arrow, also after a restart. */
@@ -312,9 +326,9 @@ export const chatScreen = Effect.fnUntraced(function*(
     if (!isActive()) busySince = null
     else busySince ??= now()
     editor.setBorder({ color: isBusy() && !isStale() ? "accent" : "border" })
-    if (shown !== undefined && shown.entries.length > 0 && current !== undefined && isOther(shown, current)) {
-      ctx.ui.scroll?.("end")
-      ctx.ui.redrawAll()
+    if (shown !== undefined && shown.entries.length > 0 && current !== undefined) {
+      if (isOther(shown, current)) ctx.ui.redrawAll()
+      if (isOther(shown, current) || isRewound(shown, current)) ctx.ui.scroll?.("end")
     }
     if (current !== undefined) shown = current
     ctx.ui.redraw()

@@ -306,6 +306,10 @@ export const makeTranscript = (context: Renderers): Transcript => {
   }
 
   return {
-    blocks: (view, options) => [settledBlock(view, options), ...liveBlocks(view, options)]
+    blocks: (view, options) => {
+      const live = liveBlocks(view, options)
+      // One block, as the entry will be that it becomes.
+      return live.length === 0 ? [settledBlock(view, options)] : [settledBlock(view, options), group(live)]
+    }
   }
 }

@@ -19,26 +19,35 @@ const partsOf = (block: Block): ReadonlyArray<Block> => {
   return parts
 }
 
+/** Parts that are blocks: one that is the same object looks the same. */
+export interface BlockDocument extends DocumentParts {
+  readonly block: (part: number) => Block | undefined
+}
+
 /** `last` are rows that stand behind all blocks. */
 export const documentOf = (
   blocks: ReadonlyArray<Block>,
   rowsOf: (block: Block) => ReadonlyArray<string>,
   last: ReadonlyArray<string>
-): DocumentParts => {
+): BlockDocument => {
   // A transcript of thousands is one of these; it is not copied for each frame.
   const runs = blocks.map(partsOf)
   const length = runs.reduce((sum, run) => sum + run.length, 1)
+  const block = (part: number): Block | undefined => {
+    let index = part
+    for (const run of runs) {
+      if (index < run.length) return run[index]
+      index -= run.length
+    }
+    return undefined
+  }
   return {
     length,
     end: blocks.at(-1),
+    block,
     rows: (part) => {
-      let index = part
-      for (const run of runs) {
-        const block = run[index]
-        if (index < run.length) return block === undefined ? [] : rowsOf(block)
-        index -= run.length
-      }
-      return last
+      const found = block(part)
+      return found === undefined ? part === length - 1 ? last : [] : rowsOf(found)
     }
   }
 }

@@ -129,7 +129,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       painted = theme
       painter = makePainter(theme, useColor)
       layout = makeLayout(painter, images)
-      redrawAll()
+      redraw()
     }
     repaint()
 
@@ -264,7 +264,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       }
     })
     redraw = () => stage.tui.requestRender()
-    redrawAll = () => stage.tui.drawAnew()
+    redrawAll = () => stage.tui.beginAnother()
 
     const restore = Effect.sync(stage.restore)
     const quit = (): void => {

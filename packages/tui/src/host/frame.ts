@@ -19,6 +19,7 @@ import { fit } from "../width.ts"
 import type { Dialogs } from "./dialogs.ts"
 import { documentOf } from "./document.ts"
 import type { HostEditor } from "./editor.ts"
+import type { InlineFrame } from "./inline-window.ts"
 import type { Panel } from "./panel.ts"
 import type { ScrolledTo, Viewport } from "./viewport.ts"
 
@@ -33,7 +34,7 @@ export interface FrameParts {
   readonly height: () => number
   /** On the full screen; `null`: the body scrolls away into the terminal's history. */
   readonly viewport: Viewport | null
-  /** The last frame: what stays on the screen after the host has ended. */
+  /** The last frame: what stays on the main screen after the host has ended. */
   readonly ending: () => boolean
 }
 
@@ -71,6 +72,8 @@ const scrolledBlock = ({ hasNews, share }: ScrolledTo, width: number): Block =>
     span(width < narrow ? "ctrl+end" : `${Math.round(share * 100)} % · ctrl+end`, { color: "muted" })
   )
 
+const omittedBlock = (count: number): Block => text(span(`… ${count} earlier`, { color: "muted" }))
+
 /** Rows of what a facet has made; a block that cannot be laid out becomes one that names the facet. */
 const rowsOf =
   (layout: Layout, width: number, plugin: string, what: string) => (block: Block): ReadonlyArray<string> => {
@@ -81,7 +84,12 @@ const rowsOf =
     }
   }
 
-export const makeFrame = (parts: FrameParts): Component => {
+/** A component of the full screen, and what there is for the main screen. */
+export interface Frame extends Component {
+  readonly inline: (width: number) => InlineFrame
+}
+
+export const makeFrame = (parts: FrameParts): Frame => {
   /** The part that grows: blocks, and what lays one out. */
   const bodyOf = (layout: Layout, width: number) => {
     const screen = parts.screen()
@@ -138,16 +146,22 @@ export const makeFrame = (parts: FrameParts): Component => {
   }
 
   return {
-    render: (width) => {
+    render: (width) => parts.viewport === null ? [] : onFullScreen(parts.viewport, parts.layout(), width),
+    inline: (width) => {
       const layout = parts.layout()
-      if (parts.viewport !== null) return onFullScreen(parts.viewport, layout, width)
-      const rows: Array<string> = []
       const body = bodyOf(layout, width)
-      for (const block of body.blocks) for (const line of body.rows(block)) rows.push(line)
-      // The empty row is where pi-tui leaves the cursor, and writes a blank.
-      if (parts.ending()) return [...rows, ""]
-      for (const line of bottomOf(layout, width)) rows.push(line)
-      return rows
+      const screen = parts.screen()
+      return {
+        document: documentOf(body.blocks, body.rows, []),
+        bottom: parts.ending() ? [] : bottomOf(layout, width),
+        omitted: (count) => {
+          const say = screen?.content.omitted
+          const blocks = say === undefined
+            ? [omittedBlock(count)]
+            : guarded(screen?.plugin ?? "", "the screen", () => say(count))
+          return layout.all(blocks, width)
+        }
+      }
     },
     invalidate: () => parts.editor()?.invalidate()
   }

@@ -54,8 +54,8 @@ export class FullScreen extends TuiAltScreen {
     return this.#off + super.getExitRestorePrefix()
   }
 
-  /** Writes every row again with the next frame. */
-  drawAnew(): void {
+  /** Another document is shown from the next frame on. */
+  beginAnother(): void {
     this.requestRender(true)
   }
 }

@@ -5,14 +5,15 @@
  * SIGHUP and SIGINT before anything else is closed, before an uncaught error is reported, and when the process exits
  * without any of these. Only SIGKILL leaves a terminal as it was; `reset` helps there.
  */
-import { type Component, isKeyRelease, ProcessTerminal, type Terminal, type TUI } from "@earendil-works/pi-tui"
+import { isKeyRelease, ProcessTerminal, type Terminal, type TUI } from "@earendil-works/pi-tui"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { sanitizeLine } from "../sanitize.ts"
 import { captureConsole, type ConsoleLevel } from "./console.ts"
+import type { Frame } from "./frame.ts"
 import { FullScreen, type FullScreenOptions } from "./full-screen.ts"
+import { InlineScreen } from "./inline-screen.ts"
 import { type InputTarget, makeInput } from "./input.ts"
-import { BoundedScreen } from "./screen.ts"
 
 /** Why the terminal's owner was told to stop from outside. */
 export type StopSignal = "SIGTERM" | "SIGHUP" | "SIGINT"
@@ -22,7 +23,7 @@ export interface StageOptions {
   readonly terminal?: Terminal
   /** Default: the main screen, with the terminal's own history. */
   readonly fullScreen?: FullScreenOptions | null
-  readonly root: Component
+  readonly root: Frame
   readonly input: InputTarget
   /** Called once, with the terminal already restored. */
   readonly onSignal: (signal: StopSignal) => void
@@ -33,7 +34,7 @@ export interface StageOptions {
 }
 
 export interface Stage {
-  readonly tui: TUI & { readonly drawAnew: () => void }
+  readonly tui: TUI & { readonly beginAnother: () => void }
   readonly size: () => { readonly columns: number; readonly rows: number }
   readonly restore: () => void
   /** Waits for key releases that are still on their way, so that the shell does not get them. */
@@ -66,7 +67,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       const terminal = options.terminal ?? new ProcessTerminal()
       // The terminal's own cursor, so that input methods and screen readers find it.
       const full = options.fullScreen ?? null
-      const tui = full === null ? new BoundedScreen(terminal, true) : new FullScreen(terminal, full)
+      const tui = full === null ? new InlineScreen(terminal, options.root.inline) : new FullScreen(terminal, full)
       const cleanups: Array<() => void> = []
       let restored = false
       let suspended = false
@@ -121,7 +122,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
           handedOver = false
           if (restored) return
           tui.start()
-          tui.drawAnew()
+          tui.requestRender(true)
         }
       }
 
@@ -161,6 +162,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       tui.addInputListener((data) => {
         // What a terminal that draws images says about the size of its cells is for the renderer.
         if (/^\x1b\[6;\d+;\d+t$/.test(data)) return
+        if (tui instanceof InlineScreen) tui.keyPressed()
         if (!isKeyRelease(data)) input(data)
         return { consume: true }
       })
