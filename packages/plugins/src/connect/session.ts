@@ -13,6 +13,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { Credentials } from "../accounts/contract.ts"
+import { useIfThere } from "../optional/index.ts"
 import { UserSettings } from "../preferences/contract.ts"
 import { makeProviders } from "../providers/catalog.ts"
 import { ModelSetting } from "../providers/contract.ts"
@@ -22,7 +23,7 @@ import { answering, type AnsweringServer, type LocalServer, localServers, placeO
 
 type Context = Pick<
   SessionContext,
-  "options" | "settings" | "provider" | "provide" | "use" | "state" | "interactions" | "onActivate"
+  "options" | "settings" | "provider" | "provide" | "use" | "find" | "state" | "interactions" | "onActivate"
 >
 
 const fail = (message: string) => Effect.fail(new ConnectError({ message }))
@@ -39,8 +40,6 @@ const asProvider = (server: LocalServer): Provider | null =>
 export const session = Effect.fn("connect/session")(function*(ctx: Context) {
   const options = yield* Schema.decodeUnknownEffect(ConnectOptions, { onExcessProperty: "error" })(ctx.options ?? {})
   const servers = options.servers ?? (yield* localServers)
-  const credentials = yield* ctx.use(Credentials)
-  const userSettings = yield* ctx.use(UserSettings)
 
   /** What the plugins before this one have made of the providers. */
   let known: ReadonlyMap<string, Provider> = new Map()
@@ -150,6 +149,8 @@ export const session = Effect.fn("connect/session")(function*(ctx: Context) {
   const askForKey = Effect.fn("connect.askForKey")(function*(id: string, sessionID: string) {
     const provider = yield* providerOf(id)
     if (provider.key === undefined) return yield* fail(`${provider.name} takes no key.`)
+    const credentials = yield* useIfThere(ctx, Credentials)
+    if (credentials === null) return yield* fail("Keys cannot be stored here: the plugin bezel.accounts is not loaded.")
     const ask = (problem: string | null): Effect.Effect<boolean, ConnectError> =>
       Effect.gen(function*() {
         const outcome = yield* ctx.interactions.request(
@@ -171,34 +172,29 @@ export const session = Effect.fn("connect/session")(function*(ctx: Context) {
     return yield* ask(null)
   })
 
-  /** Whether a model is named by nobody: then the one that is chosen first becomes the default. */
-  const isFirst = Effect.suspend(() =>
-    Effect.map(
-      userSettings.read,
-      ({ model }) => ctx.settings.get(ModelSetting) === null && typeof model !== "string"
-    )
-  )
+  /** Writes what is to hold from now on; the path of the file, `null` where nothing had to be written. */
+  const write = Effect.fnUntraced(function*(provider: string, model: string, server: LocalServer | undefined) {
+    const settings = yield* useIfThere(ctx, UserSettings)
+    if (settings === null) return null
+    const named = ctx.settings.get(ModelSetting) ?? (yield* settings.read).model ?? null
+    if (server !== undefined) yield* settings.setIn("providers", provider, asSettings(server))
+    if (named === null) yield* settings.set("model", `${provider}/${model}`)
+    return server !== undefined || named === null ? settings.file : null
+  })
 
   const keep = Effect.fn("connect.keep")(function*(provider: string, model: string) {
     const ref = parseModelRef(`${provider}/${model}`)
     if ("error" in ref) return yield* fail(ref.error)
     const server = (yield* providers).has(provider) ? undefined : found.get(provider)
-    const write = Effect.gen(function*() {
-      const first = yield* isFirst
-      if (server !== undefined) yield* userSettings.setIn("providers", provider, asSettings(server))
-      if (first) yield* userSettings.set("model", `${provider}/${model}`)
-      return { first, wrote: first || server !== undefined }
-    })
-    const written = yield* Effect.result(write)
-    if (Result.isSuccess(written) && written.success.first) chosen = ref
+    if (ctx.settings.get(ModelSetting) === null) chosen ??= ref
     yield* ctx.provider.reload
-    if (Result.isFailure(written)) {
-      return yield* fail(`It is used in this conversation, and could not be kept: ${written.failure.message}`)
-    }
     yield* guidance.update((draft) => {
       draft.needed = false
     })
-    return written.success.wrote ? userSettings.file : null
+    return yield* Effect.mapError(
+      write(provider, model, server),
+      ({ message }) => new ConnectError({ message: `It answers from now on, and could not be kept: ${message}` })
+    )
   })
 
   yield* ctx.provide(Connect, {
