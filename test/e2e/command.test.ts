@@ -61,7 +61,7 @@ describe("what goes wrong is told in one line, without a stack:", () => {
     home.settings({})
     expect(await home.run(["doctor"])).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^✓ model: bezel\/offline/m)
+      stdout: expect.stringMatching(/^! model: bezel\/offline/m)
     })
   })
 
