@@ -58,9 +58,65 @@ describe("a tool that a program offers to a session", () => {
       })
     })))
 
+  it.live("is given only arguments that its schema takes; the model is told what was wrong with others", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const wrong = [{}, { stone: 7 }, { stone: "ruby", count: 0 }, { stone: "ruby", nested: { deep: ["x", 1] } }]
+      const right = { stone: "ruby", count: 2, more: [1] }
+      const server = yield* startTestServer([...[...wrong, right].map((input) => [call("stock", input)]), "Done."])
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const seen: Array<unknown> = []
+        await client.session.tool(id, "stock", {
+          description: stock.description,
+          inputSchema: {
+            type: "object",
+            properties: {
+              stone: { type: "string", pattern: "(((" },
+              count: { type: "integer", minimum: 1 },
+              nested: { type: "object", properties: { deep: { type: "array", items: { $ref: "#/$defs/Word" } } } }
+            },
+            required: ["stone"],
+            $defs: { Word: { type: "string" } }
+          },
+          execute: (input) => {
+            seen.push(input)
+            return "3"
+          }
+        })
+        await client.session.ask(id, "How many?")
+        expect(seen).toEqual([right])
+        const told = await results(client, id)
+        expect(told.map(({ isFailure }) => isFailure)).toEqual([true, true, true, true, false])
+        const words = [
+          "stone: is required",
+          "stone: expected string, got 7",
+          "count: expected a value",
+          "nested.deep.1"
+        ]
+        for (const [index, text] of words.entries()) expect(told[index]?.text).toContain(text)
+      })
+    })))
+
+  it.live("is refused with a schema that cannot be checked, with what it is", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer()
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        for (const stone of [{ not: { type: "string" } }, { $ref: "https://example.com/stone.json" }]) {
+          const inputSchema = { type: "object", properties: { stone } }
+          await expect(client.session.tool(id, "stock", { ...stock, inputSchema })).rejects.toMatchObject({
+            code: "invalid_arguments",
+            message: expect.stringMatching(/cannot be checked.*(not|example\.com)/)
+          })
+        }
+      })
+    })))
+
   it.live("that throws is an error result with its message", () =>
     Effect.scoped(Effect.gen(function*() {
-      const server = yield* startTestServer([[call("stock", {})], "So be it."])
+      const server = yield* startTestServer([[call("stock", { stone: "ruby" })], "So be it."])
       yield* Effect.promise(async () => {
         const client = clientOf(server)
         const { id } = await client.session.create()
@@ -77,7 +133,7 @@ describe("a tool that a program offers to a session", () => {
 
   it.live("that does not answer in time is an error result, and the program is told to stop", () =>
     Effect.scoped(Effect.gen(function*() {
-      const server = yield* startTestServer([[call("stock", {})], "Then not."])
+      const server = yield* startTestServer([[call("stock", { stone: "ruby" })], "Then not."])
       yield* Effect.promise(async () => {
         const client = clientOf(server)
         const { id } = await client.session.create()
@@ -100,7 +156,7 @@ describe("a tool that a program offers to a session", () => {
 
   it.live("whose program leaves in the middle of a call is an error result, and the tool is gone", () =>
     Effect.scoped(Effect.gen(function*() {
-      const server = yield* startTestServer([[call("stock", {})], "Gone."])
+      const server = yield* startTestServer([[call("stock", { stone: "ruby" })], "Gone."])
       yield* Effect.promise(async () => {
         const client = clientOf(server)
         const { id } = await client.session.create()
@@ -162,7 +218,9 @@ describe("a tool that a program offers to a session", () => {
   it.live("is asked for like any other tool where rules say nothing", () =>
     Effect.scoped(Effect.gen(function*() {
       const permissions = Plugin.define({ id: "bezel.permissions", session: permissionsSession })
-      const server = yield* startTestServer([[call("stock", {})], [say("Done.")]], { plugins: [permissions] })
+      const server = yield* startTestServer([[call("stock", { stone: "ruby" })], [say("Done.")]], {
+        plugins: [permissions]
+      })
       yield* Effect.promise(async () => {
         const client = clientOf(server)
         const { id } = await client.session.create()

@@ -18,6 +18,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { randomBytes } from "node:crypto"
 import { toolArguments } from "../mcp/arguments.ts"
+import { acceptedBy } from "./accepted.ts"
 import {
   type ClientToolAnswer,
   ClientToolCall,
@@ -38,8 +39,6 @@ type Context = Pick<SessionContext, "plugin" | "tool" | "namespace" | "hooks" | 
 const mostOffers = 128
 /** So that nothing here or at a provider goes down into a schema without end. */
 const deepestSchema = 24
-
-const Arguments: Schema.Codec<JsonObject> = Schema.Record(Schema.String, Schema.Json)
 
 interface Offer {
   readonly sessionID: string
@@ -99,6 +98,7 @@ const makeOffer = Effect.fnUntraced(function*(
 ) {
   const { description, name, sessionID, timeLimitSeconds } = offered
   const { inputSchema, toServer } = toolArguments(offered.inputSchema)
+  const input = yield* acceptedBy(inputSchema)
   const calls = yield* MutableRemoteState.make(Schema.Array(ClientToolCall), [])
   const isOver = yield* MutableRemoteState.make(Schema.Boolean, false)
   const waiting = new Map<string, Deferred.Deferred<Ended>>()
@@ -150,7 +150,7 @@ const makeOffer = Effect.fnUntraced(function*(
   })
   const offer: Offer = {
     sessionID,
-    tool: tool({ description, input: Arguments, inputSchema, bounds: { keep: "both" }, execute }),
+    tool: tool({ description, input, inputSchema, bounds: { keep: "both" }, execute }),
     end
   }
   const held: Capability<typeof ToolOffer> = yield* RemoteReference.make(ToolOffer, {
