@@ -15,10 +15,11 @@ export const readSecret = (prompt: string): Effect.Effect<string, Exit> =>
 
 const fromTerminal = (prompt: string): Effect.Effect<string, Exit> =>
   Effect.callback<string, Exit>((resume) => {
-    process.stderr.write(prompt)
     // What is typed is shown nowhere.
     const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
     const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 })
+    // Only now: the terminal would still show what somebody pastes as soon as they read this.
+    process.stderr.write(prompt)
     const ended = () => resume(Effect.succeed(""))
     lines.once("line", (line) => {
       lines.off("close", ended)
