@@ -204,7 +204,7 @@ it.effect("a job whose end is to be told wakes the model once; an aborted one do
     const first = yield* start
     yield* harness.main.waitForTask(first)
     yield* harness.main.idle
-    expect(last(model)).toBe('The job "make" failed with exit code 3. Its last output:\nno such file')
+    expect(last(model)).toBe(`The job ${first.id} (make) failed with exit code 3. Its last output:\nno such file`)
     const second = yield* start
     yield* harness.main.abortTask(second)
     expect(yield* harness.main.busy).toBe(false)

@@ -1,10 +1,10 @@
 import { Plugin } from "@bezel/core/host"
 import { InteractionBroker } from "@bezel/core/service"
-import { call, scriptedModel, type ScriptedTurn, testSessionHost } from "@bezel/core/testing"
+import { call, run, say, scriptedModel, type ScriptedTurn, testSessionHost } from "@bezel/core/testing"
 import { session as permissions } from "@bezel/plugins/permissions/session"
 import { session as tools } from "@bezel/plugins/tools/session"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Deferred, Effect } from "effect"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -151,14 +151,17 @@ describe("a command in the background", () => {
       expect(yield* go).toBe("done")
       const job = /^Started as job (\S+)\. /.exec(results()[0] ?? "")?.[1] ?? "?"
       expect(results()[1]).toMatch(new RegExp(`^The job ${job} is running\\.`))
+      const told = yield* Deferred.make<void>()
+      model.add([call("job_output", { job })], [run(Effect.asVoid(Deferred.succeed(told, undefined))), say("ended")])
       fs.writeFileSync(path.join(directory, "stop"), "")
-      const noticed = Effect.map(host.session.context(id), (messages) =>
-        JSON.stringify(messages).includes("Its last output"))
-      while (!(yield* noticed)) {
-        yield* Effect.sleep("20 millis")
-      }
-      model.add([call("job_output", { job })], "ended")
-      yield* host.ask(id, "and now?")
+      yield* Deferred.await(told)
+      yield* host.session.wait(id)
+      // Nobody has asked: its end began the turn.
+      expect(JSON.stringify(model.requests.at(-2)?.messages.at(-1))).toContain(
+        `The job ${job} (echo begun; while [ ! -e stop ]; do sleep 0.05; done; echo over; exit 7) failed with exit code 7. ` +
+          `Its last output:\\nbegun\\nover`
+      )
+      expect(yield* host.session.finalText(id)).toBe("ended")
       expect(results().at(-1)).toMatch(/^The job \S+ has ended with exit code 7\.\nbegun\nover/)
     }), 30_000)
 

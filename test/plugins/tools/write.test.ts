@@ -57,6 +57,30 @@ describe("writing a file", () => {
       expect(yield* place.bad("write", { path: "/dev/null", content: "" })).toContain("not a regular file")
     }))
 
+  it.live("does not replace what has changed since the session read or wrote it, until it has read that", () =>
+    Effect.gen(function*() {
+      const place = yield* workspace()
+      yield* place.write("f.txt", "one\n")
+      yield* place.good("read", { path: "f.txt" })
+      yield* place.write("f.txt", "by a person, and longer\n")
+      for (const _ of [1, 2]) {
+        expect(yield* place.bad("write", { path: "f.txt", content: "two\n" })).toBe(
+          "f.txt has changed since it was read, so it was not replaced. Read it again, then write it."
+        )
+      }
+      expect((yield* place.bytes("f.txt")).toString()).toBe("by a person, and longer\n")
+      yield* place.good("read", { path: "f.txt" })
+      yield* place.good("write", { path: "f.txt", content: "two\n" })
+      yield* place.good("write", { path: "f.txt", content: "three\n" })
+      yield* place.write("f.txt", "again by a person\n")
+      yield* place.bad("write", { path: "f.txt", content: "four\n" })
+      // A session that has not seen the file replaces it, and one that is gone may be made anew.
+      yield* place.call("write", { path: "f.txt", content: "five\n" }, "s2")
+      yield* Effect.promise(() => FileSystem.rm(place.path("f.txt")))
+      yield* place.good("write", { path: "f.txt", content: "six\n" })
+      expect((yield* place.bytes("f.txt")).toString()).toBe("six\n")
+    }))
+
   it.live("keeps the old content when the new cannot be written", () =>
     Effect.gen(function*() {
       const place = yield* workspace()

@@ -438,6 +438,8 @@ export interface Harness extends HarnessExtensions, TaskExtensions {
 /** A process to run as a task. Times in milliseconds. */
 export interface JobSpec {
   readonly command: readonly [string, ...ReadonlyArray<string>]
+  /** What the model is told has ended; the words of `command` unless said. */
+  readonly title?: string
   readonly directory: string
   readonly env: { readonly [name: string]: string }
   /** Since the epoch; `null` starts it at once. */

@@ -17,6 +17,8 @@ import { sleepUntil } from "./sleep-until.ts"
 
 export const JobInput = Schema.Struct({
   command: Schema.NonEmptyArray(Schema.String),
+  /** What the model is told has ended; the words of `command` unless said. */
+  title: Schema.optionalKey(Schema.String),
   directory: Schema.String,
   env: Schema.Record(Schema.String, Schema.String),
   /** Milliseconds since the epoch before which it does not start. */
@@ -53,7 +55,7 @@ export const jobKindName = "bezel.job"
 export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
   type Transaction = TaskTransaction<JobCheckpoint, typeof JobSlot.Type>
 
-  const ended = (input: JobInput, status: ProcessStatus, output: string, run: number, now: number) => {
+  const ended = (id: string, input: JobInput, status: ProcessStatus, output: string, run: number, now: number) => {
     const result = {
       state: status.state === "exited" ? "exited" : "unknown",
       code: status.state === "exited" ? status.code : null,
@@ -63,7 +65,7 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
     const notify = (tx: Transaction): void => {
       tx.slot.output = output
       if (!input.notice) return
-      const text = `The job "${input.command.join(" ")}" ${howEnded(status)}.${
+      const text = `The job ${id} (${input.title ?? input.command.join(" ")}) ${howEnded(status)}.${
         output === "" ? "" : ` Its last output:\n${output}`
       }`
       tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text }] }], wake: true })
@@ -118,7 +120,7 @@ export const makeJobKind = (host: ProcessHost): CustomTaskKind<JobInput> => {
             const status = yield* host.status(key)
             const output = yield* host.output(key, shownCharacters)
             if (status.state !== "running") {
-              return ended(task.input, status, output, run, yield* Clock.currentTimeMillis)
+              return ended(task.id, task.input, status, output, run, yield* Clock.currentTimeMillis)
             }
             if (output !== shown) {
               shown = output

@@ -20,6 +20,7 @@ export const startJob = (job: SessionContext["job"], confine: Confine): StartJob
   Effect.gen(function*() {
     const ref = yield* call.task(job, {
       command: yield* confine(shellWords(command)),
+      title: command,
       directory,
       env: { ...quiet, BEZEL_SESSION_ID: call.sessionID },
       notBefore: null,

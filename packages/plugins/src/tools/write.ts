@@ -36,6 +36,12 @@ export const writeTool = (directory: string, files: FileState) =>
         path,
         Effect.gen(function*() {
           const before = yield* existing(path, shown)
+          // Somebody's work is in it that whoever replaces all of it has not seen.
+          if (before !== null && files.compare(call.sessionID, path, before) === "changed") {
+            return yield* new ToolFailure({
+              message: `${shown} has changed since it was read, so it was not replaced. Read it again, then write it.`
+            })
+          }
           const old = before === null || before.size > 1024n * 1024n
             ? Buffer.alloc(0)
             : yield* Effect.orElseSucceed(
