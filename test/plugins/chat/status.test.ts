@@ -95,6 +95,16 @@ describe("the queue", () => {
 })
 
 describe("the status row", () => {
+  it("keeps the model where there is no room for all of it", () => {
+    const config = { model: { provider: "anthropic", model: "claude" }, agent: "plan", thinking: "off", queue: "one" } as const
+    const view = { ...base, config, usage: { ...base.usage, context: 52_000, cost: 0.5 } }
+    const at = (columns: number) =>
+      renderBlocks([statusBlock({ view, status: "live", location: "/p", home: null, columns })], columns).join("")
+    expect(at(60)).toMatch(/^\/p +52\.0k context · \$0\.500 · plan · anthropic\/claude$/)
+    expect(at(40)).toMatch(/^\/p +\$0\.500 · plan · anthropic\/claude$/)
+    expect(at(20)).toBe("/p  anthropic/claude")
+  })
+
   const status = (view: ConversationView | undefined, width: number, state: "live" | "stale" = "live") =>
     renderBlocks([statusBlock({ view, status: state, location: "/home/ada/project", home: "/home/ada" })], width).join(
       ""

@@ -197,6 +197,7 @@ export const chatScreen = Effect.fnUntraced(function*(
           model: source.model?.() ?? null,
           window: source.window?.() ?? null,
           home: source.home,
+          columns: ctx.ui.size().columns,
           more: ctx.slots.render(chatSlots.status)
         }),
         ...ctx.slots.render(chatSlots.footer)

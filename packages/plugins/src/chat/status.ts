@@ -130,6 +130,8 @@ export interface StatusParts {
   /** Tokens that fit into a request of that model; `null` while that is not known. */
   readonly window?: number | null
   readonly home: string | null
+  /** Of the terminal: where they are few, the model stands before what it costs. */
+  readonly columns?: number
   /** What others have to say behind the place. */
   readonly more?: ReadonlyArray<Block>
 }
@@ -145,8 +147,11 @@ const modelName = (view: ConversationView, next: string | null): string => {
     : "default model"
 }
 
+/** Columns that the place has at least. */
+const leastPlace = 6
+
 /** The row below the editor. */
-export const statusBlock = ({ home, location, model, more, status, view, window }: StatusParts): Block => {
+export const statusBlock = ({ columns = 80, home, location, model, more, status, view, window }: StatusParts): Block => {
   const place = location === null
     ? ""
     : home !== null && (location === home || location.startsWith(`${home}/`))
@@ -166,5 +171,6 @@ export const statusBlock = ({ home, location, model, more, status, view, window 
   if (usage.cost > 0) right.push(`$${usage.cost.toFixed(usage.cost < 1 ? 3 : 2)}`)
   if (config.agent !== null) right.push(config.agent)
   right.push(modelName(view, model ?? null))
+  while (right.length > 1 && right.join(" · ").length > columns - leastPlace) right.shift()
   return row(left, [span(right.join(" · "), { color: "muted" })])
 }
