@@ -10,11 +10,21 @@ import * as Stream from "effect/Stream"
 import { homedir } from "node:os"
 import { MentionService } from "../mentions/contract.ts"
 import { pastedImage } from "./pasted-image.ts"
-import { chatScreen } from "./screen.ts"
+import { type ChatConversation, chatScreen } from "./screen.ts"
+
+/** What stays on the screen while a conversation's host is away, until another one has the conversation. */
+const lastKnown = (instance: ChatConversation): ChatConversation => ({
+  view: { value: instance.view.value, status: "stale" },
+  send: instance.send,
+  abort: instance.abort,
+  inputContent: instance.inputContent,
+  inputAbort: instance.inputAbort,
+  configSet: instance.configSet
+})
 
 export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
   let attached: { readonly sessionID: string; readonly location: string } | null = null
-  let current: Facade<Conversation> | null = null
+  let current: ChatConversation | null = null
   let model: string | null = null
   let window: number | null = null
   let asked = ""
@@ -77,7 +87,7 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
       yield* Effect.addFinalizer(() =>
         Effect.sync(() => {
           if (current !== instance) return
-          current = null
+          current = lastKnown(instance)
           changed()
         })
       )
