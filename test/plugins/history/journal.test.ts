@@ -35,6 +35,50 @@ describe("the journal of a session", () => {
       expect(new Journal(path).changes.map(({ path }) => path)).toEqual(["/a", "/b", "/c"])
     }).pipe(Effect.scoped))
 
+  it.live("and its contents take in what another process has written there", () =>
+    Effect.gen(function*() {
+      const folder = yield* temporaryDirectory
+      const [one, other] = [new Journal(`${folder}/journal.jsonl`), new Journal(`${folder}/journal.jsonl`)]
+      one.append(change("/a", "a", 1))
+      other.append({ type: "reverted", id: "r", session: "ses_1", from: 1 })
+      expect(one.changes).toHaveLength(1)
+      one.refresh()
+      expect(one.changes).toEqual([])
+      const [mine, others] = [1, 2].map(() => new KeptContent(`${folder}/content`, 1_000))
+      const content = (name: string) => Buffer.from(`content of ${name}`)
+      const idOf = (name: string) => blobID(content(name))
+      for (const name of ["a", "b"]) yield* Effect.promise(async () => mine?.put(idOf(name), content(name)))
+      // The other one moves what is there.
+      yield* Effect.promise(async () => others?.collect(new Set([idOf("b")])))
+      yield* Effect.promise(async () => others?.put(idOf("c"), content("c")))
+      const read = (name: string) => Effect.promise(async () => (await mine?.get(idOf(name)))?.toString() ?? null)
+      expect([yield* read("a"), yield* read("b"), yield* read("c")]).toEqual([null, "content of b", "content of c"])
+    }).pipe(Effect.scoped))
+
+  it.live("gives only whole contents of a file that is torn or damaged, and goes on behind the damage", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/content`
+      const contents = ["first", "second", "third"].map((text) => Buffer.from(text))
+      const kept = new KeptContent(path, 1_000_000)
+      for (const content of contents) yield* Effect.promise(() => kept.put(blobID(content), content))
+      const bytes = fs.readFileSync(path)
+      // The length of the second, and a record that a crash has cut off.
+      bytes.writeUInt32BE(0xffffffff, bytes.indexOf("second") - 8)
+      fs.writeFileSync(path, Buffer.concat([bytes, Buffer.from("BZC1 and no more")]))
+      const again = new KeptContent(path, 1_000_000)
+      const large = Buffer.from("large ".repeat(40_000))
+      yield* Effect.promise(() => again.put(blobID(large), large))
+      const read = (from: KeptContent, content: Buffer) => Effect.promise(() => from.get(blobID(content)))
+      const later = new KeptContent(path, 1_000_000)
+      for (const from of [again, later]) {
+        expect((yield* read(from, Buffer.from("first")))?.toString()).toBe("first")
+        expect(yield* read(from, Buffer.from("second"))).toBeNull()
+        expect((yield* read(from, Buffer.from("third")))?.toString()).toBe("third")
+        expect((yield* read(from, large))?.equals(large)).toBe(true)
+      }
+      expect(fs.statSync(path).size).toBeLessThan(large.length / 2)
+    }).pipe(Effect.scoped))
+
   it.live("stays small: what is accounted for is forgotten, and the changes are not", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/journal.jsonl`

@@ -69,16 +69,28 @@ export interface Unfinished {
 export class Journal {
   readonly path: string
   #lines: Array<Line> = []
+  #bytes = 0
   /** Lines that could not be read. */
   damaged = 0
 
   /** Reads what is there; the file is made with the first line. */
   constructor(path: string) {
     this.path = path
-    const text = fs.existsSync(path) ? fs.readFileSync(path, "utf8") : ""
+    const text = this.#read()
     const end = text.lastIndexOf("\n") + 1
     if (end < text.length) fs.truncateSync(path, Buffer.byteLength(text.slice(0, end)))
-    for (const line of text.slice(0, end).split("\n")) {
+    this.#take(text.slice(0, end))
+  }
+
+  #read(): string {
+    return fs.existsSync(this.path) ? fs.readFileSync(this.path, "utf8") : ""
+  }
+
+  #take(text: string): void {
+    this.#lines = []
+    this.damaged = 0
+    this.#bytes = Buffer.byteLength(text)
+    for (const line of text.split("\n")) {
       if (line === "") continue
       const decoded = decode(line)
       if (Exit.isSuccess(decoded)) this.#lines.push(decoded.value)
@@ -86,12 +98,20 @@ export class Journal {
     }
   }
 
+  /** Takes in what another process has written: one in which a sub-agent's session was opened by itself. */
+  refresh(): void {
+    const size = fs.statSync(this.path, { throwIfNoEntry: false })?.size ?? 0
+    if (size !== this.#bytes) this.#take(this.#read())
+  }
+
   /** Gives when they were written by the clock of the file system, which is that of the times of files. */
   append(...lines: ReadonlyArray<Line>): number {
     const file = fs.openSync(this.path, "a", 0o600)
     try {
-      fs.writeSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
+      const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
+      fs.appendFileSync(file, text)
       this.#lines.push(...lines)
+      this.#bytes += text.length
       return fs.fstatSync(file).mtimeMs
     } finally {
       fs.closeSync(file)
@@ -101,9 +121,11 @@ export class Journal {
   /** Puts these lines in the place of all that is there. */
   replace(lines: ReadonlyArray<Line>): void {
     const temporary = `${this.path}.tmp`
-    fs.writeFileSync(temporary, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 })
+    const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
+    fs.writeFileSync(temporary, text, { mode: 0o600 })
     fs.renameSync(temporary, this.path)
     this.#lines = [...lines]
+    this.#bytes = text.length
   }
 
   /** Forgets what is accounted for, once the lines are many: only what changed is needed then. */

@@ -70,6 +70,14 @@ export class KeptContent {
 
   /** `null` for one that is not there, or not what it is named for. */
   async get(id: string): Promise<Buffer | null> {
+    const content = await this.#get(id)
+    if (content !== null) return content
+    // A process in which a sub-agent's session was opened by itself may have written here, or moved what is here.
+    this.#places = null
+    return this.#get(id)
+  }
+
+  async #get(id: string): Promise<Buffer | null> {
     const place = this.#all().get(id)
     if (place === undefined) return null
     try {

@@ -116,6 +116,7 @@ export const makeRevert = ({ historyOf, location, maxFileBytes }: RevertParts): 
     yield* idleOnly(session)
     const history = yield* historyOf(sessionID)
     const { staged, tracker } = history
+    yield* onDisk(async () => tracker.journal.refresh())
     yield* tracker.settle(sessionID)
     yield* tracker.keepOwed
     const turn = yield* findTurn(session, request.to)
