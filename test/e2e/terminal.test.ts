@@ -154,6 +154,38 @@ describe("bezel in a terminal", () => {
     })
   })
 
+  it.each([["bezel --full-screen", {}], ["bezel", { screen: "full" }]] as const)(
+    "fills the terminal where that is asked for (%s), and leaves nothing of it behind",
+    async (command, settings) => {
+      const home = makeHome()
+      home.settings(settings)
+      const terminal = runInTerminal(home, `echo before; ${around(command)}`)
+      await terminal.shows(/bezel\/offline$/)
+      terminal.type("list\r")
+      await terminal.shows(/✓ list/)
+      terminal.type("\u0004")
+      const { code, raw } = await terminal.ended
+      expect(code).toBe(0)
+      expect(raw).toContain("\u001b[?1049h")
+      expect(terminal.text()).toMatch(/^before\s+same modes, code 0$/)
+    }
+  )
+
+  it("says so of a terminal that shows lines only", async () => {
+    const terminal = runInTerminal(makeHome(), "TERM=dumb bezel; echo code $?")
+    const { raw } = await terminal.ended
+    expect(raw.replaceAll("\r", "")).toBe(
+      'bezel: this terminal shows lines only (TERM=dumb); bezel run "…" answers a prompt in one\ncode 2\n'
+    )
+  })
+
+  it("says where the locale names letters that are not written, and works", async () => {
+    const terminal = runInTerminal(makeHome(), "LC_ALL=de_DE.ISO-8859-1 bezel")
+    await terminal.shows(/The locale says ISO-8859-1/)
+    terminal.type("\u0004")
+    expect((await terminal.ended).code).toBe(0)
+  })
+
   it("takes a path, and one that is none may be a command that is written wrong", async () => {
     const home = makeHome()
     expect(await home.run(["docter"])).toMatchObject({

@@ -96,7 +96,12 @@ describe("the queue", () => {
 
 describe("the status row", () => {
   it("keeps the model where there is no room for all of it", () => {
-    const config = { model: { provider: "anthropic", model: "claude" }, agent: "plan", thinking: "off", queue: "one" } as const
+    const config = {
+      model: { provider: "anthropic", model: "claude" },
+      agent: "plan",
+      thinking: "off",
+      queue: "one"
+    } as const
     const view = { ...base, config, usage: { ...base.usage, context: 52_000, cost: 0.5 } }
     const at = (columns: number) =>
       renderBlocks([statusBlock({ view, status: "live", location: "/p", home: null, columns })], columns).join("")

@@ -29,6 +29,7 @@ import { Exit, exitCode, signalCode } from "../exit.ts"
 import { coordinatorPlugins } from "../host/coordinator-plugins.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { globalLayer, settingsLayer } from "../host/global.ts"
+import { canPlaceText, localeWarning } from "../host/locale.ts"
 import { hostLayer } from "../host/location.ts"
 import { logLayer } from "../host/log.ts"
 import { isTrusted, outsidePlugins, outsideSources } from "../host/outside-plugins.ts"
@@ -67,7 +68,8 @@ const usage = (message: string) => new Exit(exitCode.usage, message)
 
 /** Told on the screen once there is one; the log has them too. */
 const collecting = (environment: Environment, trust: boolean) => {
-  const warnings: Array<string> = []
+  const locale = localeWarning(process.env)
+  const warnings: Array<string> = locale === null ? [] : [locale]
   const onWarning = (message: string) => {
     if (warnings.length < maxWarnings) warnings.push(message)
   }
@@ -77,6 +79,9 @@ const collecting = (environment: Environment, trust: boolean) => {
 const requireTerminal = () => {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     throw usage('this needs a terminal; bezel run "…" answers a prompt without one')
+  }
+  if (!canPlaceText(process.env)) {
+    throw usage('this terminal shows lines only (TERM=dumb); bezel run "…" answers a prompt in one')
   }
 }
 

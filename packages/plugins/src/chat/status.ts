@@ -151,7 +151,9 @@ const modelName = (view: ConversationView, next: string | null): string => {
 const leastPlace = 6
 
 /** The row below the editor. */
-export const statusBlock = ({ columns = 80, home, location, model, more, status, view, window }: StatusParts): Block => {
+export const statusBlock = (
+  { columns = 80, home, location, model, more, status, view, window }: StatusParts
+): Block => {
   const place = location === null
     ? ""
     : home !== null && (location === home || location.startsWith(`${home}/`))
