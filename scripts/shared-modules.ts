@@ -1,6 +1,7 @@
 /**
  * Which modules a plugin file from outside shares with the program: all of core's and the terminal's public faces, and the
- * modules of Effect that plugin code is written with. A specifier that is not in this list resolves as Node resolves it.
+ * modules of Effect that plugin code is written with: those of its barrel, and the commands that `ctx.process` takes. Any other
+ * one of these packages is refused (`plugin-modules.ts`), since it would come with a second copy of Effect.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -19,8 +20,17 @@ function publicFaces(root: string, folder: string): ReadonlyArray<string> {
 }
 
 export function sharedSpecifiers(root: string): ReadonlyArray<string> {
-  return ["effect", ...effectModules(root), ...publicFaces(root, "core"), ...publicFaces(root, "tui")]
+  return [
+    "effect",
+    ...effectModules(root),
+    ...processModules,
+    ...publicFaces(root, "core"),
+    ...publicFaces(root, "tui")
+  ]
 }
+
+/** What a command is made with, for `ctx.process.spawn` and `call.process.spawn`. */
+const processModules = ["effect/process", "effect/process/ChildProcess", "effect/process/ChildProcessSpawner"]
 
 /** What the barrel `effect` re-exports is reachable one by one as well. */
 function effectModules(root: string): ReadonlyArray<string> {

@@ -160,12 +160,15 @@ describe("the examples for authors", () => {
     expect(sent).toContain("You prepare releases. Never push.")
   })
 
-  it("load as files that settings name", async () => {
-    const home = makeHome()
-    const files = ["guard", "notes", "counter", "reminder", "parrot", "board", "watch", "lines", "count", "release"]
-    home.settings({ plugins: files.map((name) => path.join(root, `examples/authors/${name}.ts`)) })
-    const ended = await home.run(["plugin", "doctor"], { env: { BEZEL_SOURCE: "1" } })
-    expect(ended).toMatchObject({ code: 0, stderr: "" })
-    for (const name of files) expect(ended.stdout).toMatch(new RegExp(`^✓ example\\.${name}: `, "m"))
-  })
+  it.each([["the bundle", {}], ["the source", { BEZEL_SOURCE: "1" }]])(
+    "load as files that settings name, with %s",
+    async (_, env) => {
+      const home = makeHome()
+      const files = ["guard", "notes", "counter", "reminder", "parrot", "board", "watch", "lines", "count", "release"]
+      home.settings({ plugins: files.map((name) => path.join(root, `examples/authors/${name}.ts`)) })
+      const ended = await home.run(["plugin", "doctor"], { env })
+      expect(ended).toMatchObject({ code: 0, stderr: "" })
+      for (const name of files) expect(ended.stdout).toMatch(new RegExp(`^✓ example\\.${name}: `, "m"))
+    }
+  )
 })
