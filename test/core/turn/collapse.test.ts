@@ -154,6 +154,30 @@ it.effect("at most one compaction is live, and one that another head overtook is
     expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("start over")
   }))
 
+it.effect("an abort without a turn ends the summary that somebody has asked for, also while it waits for another try", () =>
+  Effect.gen(function*() {
+    const { harness, model } = yield* open(
+      memory().storage(),
+      ["hello", [never], [fail("unavailable")], "the summary"],
+      small(0)
+    )
+    yield* harness.resume
+    yield* ask(harness, "first")
+    const one = yield* harness.main.collapse()
+    yield* settle
+    yield* harness.main.abort("enough")
+    expect(yield* harness.main.waitForTask(one)).toMatchObject({ status: "aborted" })
+    expect((yield* harness.main.snapshot).view.compaction).toBeNull()
+    const two = yield* harness.main.collapse()
+    yield* settle
+    expect((yield* harness.main.snapshot).view.compaction).toMatchObject({ status: "retrying" })
+    yield* harness.main.abort("enough")
+    expect(yield* harness.main.waitForTask(two)).toMatchObject({ status: "aborted" })
+    // With neither there is nothing to end.
+    yield* harness.main.abort("enough")
+    expect(model.requests).toHaveLength(3)
+  }))
+
 it.effect("a compaction that fails is retried, then reported, and leaves the conversation as it was", () =>
   Effect.gen(function*() {
     const { harness } = yield* open(memory().storage(), ["hello", [fail("unavailable")], [

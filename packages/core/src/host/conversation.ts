@@ -66,7 +66,7 @@ export class Conversation extends RemoteService.make("bezel.conversation")({
       success: Schema.Literals(["aborted", "already_placed", "ended"]),
       error: HarnessError
     },
-    /** Durably ends the running turn, if there is one. */
+    /** Durably ends the running turn or, where there is none, the summary that somebody has asked for. */
     abort: { payload: Schema.Struct({ reason: Schema.optionalKey(Schema.String) }), error: HarnessError },
     configSet: { payload: ConfigPatchSchema, error: HarnessError },
     /** The model that the next request asks: the chosen one, the agent's, or the default. */

@@ -91,6 +91,14 @@ const build = (session: Session, state: ConversationState): Conversation => {
   })
 
   const abort = Effect.fn("Conversation.abort")(function*(reason?: string): Effect.fn.Return<void, HarnessError> {
+    // Without a turn, the summary that somebody asked for is what runs.
+    const summary = [...line.state.tasks.values()].find((task) =>
+      task.kind === taskKinds.collapse && task.conversation === id && isManualCollapse(task)
+    )
+    if (!isBusy(state) && summary !== undefined) {
+      yield* abortTask({ id: summary.id, kind: summary.kind })
+      return
+    }
     const marked = yield* line.commit((tx) => {
       if (!isBusy(state)) return false
       const found = markTurn(tx, session, state, reason ?? "interrupted")

@@ -281,11 +281,11 @@ export const chatScreen = Effect.fnUntraced(function*(
 
   yield* ctx.keybindings.bind("escape", {
     command: "chat.rewind",
-    when: () => !isBusy() && !editor.completing() && editor.text() === ""
+    when: () => !isBusy() && !isActive() && !editor.completing() && editor.text() === ""
   })
   yield* ctx.keybindings.bind("escape", {
     command: "chat.interrupt",
-    when: () => isBusy() && !isStale() && !editor.completing()
+    when: () => isActive() && !editor.completing()
   })
   yield* ctx.keybindings.bind("ctrl+c", { command: "chat.clearOrQuit" })
   yield* ctx.keybindings.bind("ctrl+d", { command: "app.quit", when: () => editor.text() === "" })

@@ -85,7 +85,7 @@ export const activityBlock = (activity: Activity, since: number, now: number, co
         span(activity.retryAt === null ? seconds(now - since) : `again in ${seconds(activity.retryAt - now)}`, {
           color: "muted"
         })
-      ])
+      ], [interrupt])
     case "retrying":
       return row([
         span(`${picture} `, { color: "warning" }),
