@@ -32,7 +32,9 @@ export const matchesGlob = (glob: Glob, path: ReadonlyArray<string>): boolean =>
  * the search starts; braces give alternatives.
  */
 export const fileGlob = (pattern: string): (path: ReadonlyArray<string>) => boolean => {
-  const globs = expandBraces(pattern).map((one) => compileGlob(one.includes("/") ? one : `**/${one}`))
+  const globs = expandBraces(pattern.replace(/^(?:\.\/)+/, "")).map((one) =>
+    compileGlob(one.includes("/") ? one : `**/${one}`)
+  )
   return (path) => globs.some((glob) => matchesGlob(glob, path))
 }
 

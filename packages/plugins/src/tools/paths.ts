@@ -7,13 +7,15 @@
 import { ToolFailure } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import { readlinkSync, realpathSync } from "node:fs"
+import { homedir } from "node:os"
 import * as NodePath from "node:path"
 
 /**
- * The real absolute path of what `path` names, seen from `directory`. Synchronous, because permission rules need it.
+ * The real absolute path of what `path` names, seen from `directory`; `~/` is the home folder, as for a shell. Synchronous,
+ * because permission rules need it.
  */
 export const resolvePath = (directory: string, path: string): string => {
-  let absolute = NodePath.resolve(directory, path)
+  let absolute = NodePath.resolve(directory, /^~(?:\/|$)/.test(path) ? homedir() + path.slice(1) : path)
   // A dangling symlink is followed by hand: writing to it creates its target.
   for (let hops = 0; hops < 40; hops++) {
     const found = nearest(absolute)
@@ -65,11 +67,16 @@ export const showPath = (directory: string, path: string): string => {
     : relative
 }
 
+/** A path that is longer is named by its beginning. */
+const shownUnits = 300
+
 /** What went wrong with a file, in one sentence that says what to do. */
 export const fileFailure = (what: string, path: string, cause: unknown): ToolFailure => {
   const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
   const reason = reasons[code] ?? (cause instanceof Error ? cause.message : String(cause))
-  return new ToolFailure({ message: `${what} ${path}: ${reason}.` })
+  return new ToolFailure({
+    message: `${what} ${path.length > shownUnits ? `${path.slice(0, shownUnits)}…` : path}: ${reason}.`
+  })
 }
 
 const reasons: { readonly [code: string]: string } = {

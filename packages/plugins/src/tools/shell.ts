@@ -236,6 +236,9 @@ const startFailure = (options: ShellCommand, cause: unknown): string => {
   if (code === "ENOENT") {
     return `The command could not be started in ${options.directory}: the directory is gone, or there is no /bin/sh.`
   }
+  if (code === "ENOTDIR") {
+    return `The command could not be started in ${options.directory}: that is a file, not a directory.`
+  }
   if (code === "ERR_INVALID_ARG_VALUE") return "The command contains a NUL character, which no command line can."
   return `The command could not be started: ${cause instanceof Error ? cause.message : String(cause)}.`
 }
