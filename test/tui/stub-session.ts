@@ -115,7 +115,7 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
           if (text === "refuse") return yield* Effect.fail({ message: "The session takes no input now." })
           yield* script.entry("bezel.user", [{ role: "user", content: [{ type: "text", text }] }])
           running = fork(respond(text, script))
-          return yield* Effect.void
+          return {}
         }),
       abort: () =>
         Effect.gen(function*() {

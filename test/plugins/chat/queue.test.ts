@@ -37,10 +37,13 @@ const open = (
       send: (input) =>
         Effect.andThen(
           Effect.sync(() => void sent.push(input)),
-          stub.update((view) => ({
-            ...view,
-            inbox: [...view.inbox, { id: `n${sent.length}`, text: input.text, whenBusy: input.whenBusy }]
-          }))
+          Effect.as(
+            stub.update((view) => ({
+              ...view,
+              inbox: [...view.inbox, { id: `n${sent.length}`, text: input.text, whenBusy: input.whenBusy }]
+            })),
+            {}
+          )
         ),
       ...change({ place })
     }

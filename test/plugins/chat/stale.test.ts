@@ -34,7 +34,7 @@ const open = (send?: (input: Sent, times: number) => Effect.Effect<void, { reado
       },
       send: (input) => {
         sent.push(input)
-        return send?.(input, sent.length) ?? stub.conversation.send(input)
+        return send === undefined ? stub.conversation.send(input) : Effect.as(send(input, sent.length), {})
       }
     }
     const chat = Plugin.define({

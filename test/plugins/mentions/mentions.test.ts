@@ -1,5 +1,6 @@
 import { Plugin } from "@bezel/core/host"
-import { testSessionHost } from "@bezel/core/testing"
+import type { Prompt } from "@bezel/core/session"
+import { scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { mentionsIn } from "@bezel/plugins/mentions"
 import { MentionService } from "@bezel/plugins/mentions/contract"
 import { session as mentions } from "@bezel/plugins/mentions/session"
@@ -30,25 +31,37 @@ const world = (files: { readonly [name: string]: string | Buffer }, deny: Readon
     const home = yield* temporary
     const project = path.join(home, "p")
     write(project, { ".git/HEAD": "", ...files })
+    const model = scriptedModel(Array.from({ length: 6 }, () => "ok"))
     const host = yield* testSessionHost([
       Plugin.define({ id: "bezel.permissions", session: permissions }),
       Plugin.define({ id: "bezel.mentions", session: mentions })
     ], {
       directory: project,
+      model,
       entries: {
         "bezel.permissions": { required: true, options: { stateDirectory: path.join(home, "state"), deny } }
       }
     })
     const service = yield* (yield* host.connect()).use(MentionService)
-    const resolve = (text: string) =>
-      Effect.map(service.resolve({ text, conversation: null }), ({ files, notices }) => ({
-        files: files.map(({ data, fileName, mediaType }) => [
-          fileName,
-          mediaType === "text/plain" ? Buffer.from(data, "base64").toString() : mediaType
-        ]),
-        notices
-      }))
-    return { home, project, service, resolve }
+    /** What the model gets of a prompt, and what the person is told. */
+    const resolve = (text: string, more: Partial<Prompt> = { written: true }) =>
+      Effect.gen(function*() {
+        const { id: sessionID } = yield* host.session.create({ title: "t" })
+        const { inputID, notices = [] } = yield* host.session.prompt({ sessionID, prompt: { text, ...more } })
+        yield* host.session.wait(sessionID, inputID)
+        const message = model.requests.at(-1)?.messages.findLast(({ role }) => role === "user")
+        const parts = message?.role === "user" ? message.content : []
+        return {
+          files: parts.flatMap((part) =>
+            part.type !== "file" ? [] : [[
+              part.fileName,
+              part.mediaType === "text/plain" ? Buffer.from(String(part.data), "base64").toString() : part.mediaType
+            ]]
+          ),
+          notices
+        }
+      })
+    return { home, host, project, service, resolve }
   })
 
 describe("a prompt's mentions", () => {
@@ -122,6 +135,23 @@ describe("mentions", () => {
         expect(JSON.stringify(found)).not.toContain("k-secret")
       })
   )
+
+  it.effect("are looked for in what a person wrote alone, and not attached twice", () =>
+    Effect.gen(function*() {
+      const { resolve } = yield* world({ "a.ts": "one", "b.ts": "two" })
+      const nothing = { files: [], notices: [] }
+      expect(yield* resolve("@a.ts", {})).toEqual(nothing)
+      expect(yield* resolve("@a.ts", { written: false })).toEqual(nothing)
+      expect(yield* resolve("review: see @a.ts in + @b.ts", { written: "review: see @b.ts" })).toEqual({
+        files: [["b.ts", "two"]],
+        notices: []
+      })
+      const file = { type: "file" as const, mediaType: "text/plain", fileName: "a.ts", data: btoa("as it was") }
+      expect(yield* resolve("@a.ts @b.ts", { written: true, files: [file] })).toEqual({
+        files: [["a.ts", "as it was"], ["b.ts", "two"]],
+        notices: []
+      })
+    }))
 
   it.effect("are bounded: each file, and all together", () =>
     Effect.gen(function*() {

@@ -12,7 +12,7 @@ import { Exit, exitCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
 import { runProcess } from "../host/process.ts"
-import { attachMentioned, expandCalled } from "../run/called.ts"
+import { expandCalled } from "../run/called.ts"
 import { JsonLines } from "../run/json-lines.ts"
 import type { RunOutput, RunResult } from "../run/output.ts"
 import { Plain } from "../run/plain.ts"
@@ -91,7 +91,7 @@ export const run: Execute<RunOptions> = async (options, words, environment) => {
           for (const notice of yield* folderNotices(place.location.directory)) output.notice(notice)
         }
         const called = yield* expandCalled(place, request, output)
-        const end = yield* runTurn(place, yield* attachMentioned(place.mentions, called, output), output, stop)
+        const end = yield* runTurn(place, called, output, stop)
         return end.code
       }).pipe(
         Effect.scoped,

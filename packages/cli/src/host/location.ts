@@ -13,7 +13,6 @@ import { type BuiltinOptions, builtinSessionPlugins } from "@bezel/plugins"
 import { Agents } from "@bezel/plugins/agents/contract"
 import { PromptCommands } from "@bezel/plugins/commands/contract"
 import { McpConnections } from "@bezel/plugins/mcp/contract"
-import { Mentions } from "@bezel/plugins/mentions/contract"
 import { PermissionGate } from "@bezel/plugins/permissions/contract"
 import { Models } from "@bezel/plugins/providers/contract"
 import { Skills } from "@bezel/plugins/skills/contract"
@@ -84,7 +83,6 @@ export const openLocation = Effect.fn("openLocation")(function*(directory: strin
     permissions: yield* Context.get(services, ServiceDirectory).useLocal(PermissionGate),
     mcp: yield* Context.get(services, ServiceDirectory).useLocal(McpConnections),
     skills: yield* Context.get(services, ServiceDirectory).useLocal(Skills),
-    mentions: yield* Context.get(services, ServiceDirectory).useLocal(Mentions),
     commands: yield* Context.get(services, ServiceDirectory).useLocal(PromptCommands),
     plugins: Context.get(services, PluginKernel).plugins
   }

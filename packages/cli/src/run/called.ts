@@ -1,10 +1,9 @@
 /**
- * What a prompt of `bezel run` stands for: one that calls a command (`/name …`) or a server's prompt (`/server:prompt …`) is what
- * that makes of it, and files that it mentions (`@file`) are attached.
+ * What a prompt of `bezel run` stands for: one that calls a command (`/name …`) or a server's prompt (`/server:prompt …`) is
+ * what that makes of it.
  */
 import { parseCall, type PromptCommandsShape } from "@bezel/plugins/commands"
 import { type McpConnectionsShape, parsePromptCall } from "@bezel/plugins/mcp"
-import type { MentionsShape } from "@bezel/plugins/mentions/contract"
 import * as Effect from "effect/Effect"
 import { Exit, exitCode } from "../exit.ts"
 import type { RunOutput } from "./output.ts"
@@ -38,16 +37,4 @@ export const expandCalled = Effect.fn("expandCalled")(function*(
     prompt: { ...request.prompt, text, written: text },
     called: { agent: request.agent === null ? agent : null, model: request.model === null ? model : null }
   }
-})
-
-/** What is mentioned and may not be attached is told. Text that came in beside the prompt mentions nothing: it is data. */
-export const attachMentioned = Effect.fn("attachMentioned")(function*(
-  mentions: MentionsShape,
-  request: RunRequest,
-  output: Pick<RunOutput, "notice">
-): Effect.fn.Return<RunRequest> {
-  const { prompt } = request
-  const { files, notices } = yield* mentions.resolve({ text: prompt.written, conversation: null })
-  for (const notice of notices) output.notice(notice)
-  return files.length === 0 ? request : { ...request, prompt: { ...prompt, files: [...prompt.files, ...files] } }
 })

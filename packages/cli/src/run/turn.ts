@@ -178,12 +178,13 @@ const follow = (
     const watch = yield* conversation.watch
     const follower = new Follower(watch.view)
     let unattended = false
-    const { inputID } = yield* place.runtime.prompt({
+    const { inputID, notices = [] } = yield* place.runtime.prompt({
       sessionID,
       prompt: request.prompt,
       ...configFor(request.called),
       ...(conversation.id === session.main.id ? {} : { conversationID: conversation.id })
     })
+    for (const notice of notices) output.notice(notice)
     const handle = yield* conversation.input(inputID)
     const reading = watch.envelopes.pipe(
       Stream.takeUntil((envelope) => endsInput(envelope, inputID)),

@@ -32,7 +32,7 @@ import type {
   RemoteState,
   ServiceError
 } from "../service/index.ts"
-import type { OpenSession, SessionApi, SessionIdentity, SessionRevert } from "../session/index.ts"
+import type { OpenSession, PromptIntake, SessionApi, SessionIdentity, SessionRevert } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft } from "../tool/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
@@ -160,6 +160,8 @@ export interface SessionContext extends PluginContext, ServiceProviding, Harness
   readonly turns: {
     readonly configure: (options: Partial<Pick<TurnOptions, "agent" | "compaction">>) => Effect.Effect<void>
   }
+  /** Sees prompts that people wrote before they are accepted, and may add files to them. */
+  readonly intake: (intake: PromptIntake) => Effect.Effect<void>
   /** Makes this plugin the one that takes back what sessions have done, behind `ctx.session.revert`. */
   readonly reverting: (by: SessionRevert) => Effect.Effect<void>
   /** The kind of OS processes owned by tasks, for `commit((tx) => tx.createTask(ctx.job, …))`. */

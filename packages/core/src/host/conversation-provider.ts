@@ -26,7 +26,7 @@ import { Conversation, conversationKey } from "./conversation.ts"
 interface Services {
   readonly directory: ServiceDirectoryShape
   readonly broker: InteractionBrokerShape
-  readonly runtime: Pick<SessionRuntimeHost, "account" | "interrupt" | "nextModel" | "revert">
+  readonly runtime: Pick<SessionRuntimeHost, "account" | "intakes" | "interrupt" | "nextModel" | "revert">
 }
 
 const inputOf = (conversation: HarnessConversation, inputID: string): Effect.Effect<InputHandle, HarnessError> =>
@@ -75,19 +75,24 @@ export const provideConversation = (
       const implementation: Implementation<Conversation> = {
         view,
         happened,
-        send: ({ files, requestID, text, whenBusy }) =>
+        send: ({ files, requestID, text, whenBusy, written }) =>
           Effect.gen(function*() {
             const client = yield* ClientIdentity
             // Who sent the current input is asked first.
             if (client !== null) yield* services.broker.prefer(sessionID, client.id)
+            const { notices, prompt } = yield* services.runtime.intakes.take({
+              text,
+              ...(files === undefined ? {} : { files }),
+              ...(written === undefined ? {} : { written })
+            }, { sessionID, conversationID: conversation.id })
             const handle = yield* conversation.send({
-              content: [{ type: "text", text }, ...(files ?? [])],
+              content: [{ type: "text", text }, ...(prompt.files ?? [])],
               ...(whenBusy === undefined ? {} : { whenBusy }),
               ...(requestID === undefined ? {} : { requestID })
             })
             // The catalogue is told of the work, which does not wait for that.
             yield* Effect.forkIn(Effect.ignore(services.runtime.account(sessionID)), parent)
-            return { inputID: handle.id }
+            return { inputID: handle.id, ...(notices.length === 0 ? {} : { notices }) }
           }),
         nextModel: () =>
           Effect.flatMap(conversation.snapshot, ({ view: { config } }) => services.runtime.nextModel(config)),

@@ -47,10 +47,16 @@ export class Conversation extends RemoteService.make("bezel.conversation")({
       payload: Schema.Struct({
         text: Schema.String,
         files: Schema.optionalKey(Schema.Array(FilePartSchema)),
+        /** A person wrote the text, or this part of it: plugins may add files to it. */
+        written: Schema.optionalKey(Schema.Union([Schema.Boolean, Schema.String])),
         whenBusy: Schema.optionalKey(WhenBusySchema),
         requestID: Schema.optionalKey(Schema.String)
       }),
-      success: Schema.Struct({ inputID: Schema.String }),
+      success: Schema.Struct({
+        inputID: Schema.String,
+        /** What the person should know of what was written. */
+        notices: Schema.optionalKey(Schema.Array(Schema.String))
+      }),
       error: HarnessError
     },
     /** Waits for an input's end; interrupting it changes nothing. */

@@ -204,6 +204,7 @@ export const makeSessionContext = (
     skill: defined(parts.definitions.skill, (change) => register({ kind: "skill", entry: { contributor, change } })),
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
     turns: { configure: (options) => granted(facet, "turns", parts.runtime.configureTurns(options)) },
+    intake: (intake) => facet.own(parts.runtime.intakes.add(facet.entry.id, intake)),
     reverting: (by) => granted(facet, "reverting", facet.own(parts.runtime.reverting(by))),
     job: parts.job,
     ...harnessExtensions(facet, parts)

@@ -1,6 +1,7 @@
 export * from "./api.ts"
 export * from "./declarations.ts"
 export * from "./identity.ts"
+export type { PromptAddition, PromptIntake, WrittenPrompt } from "./intake.ts"
 export type { OpenError } from "./live.ts"
 export * from "./open-session.ts"
 export * from "./plugin-code.ts"

@@ -7,6 +7,7 @@ import type { FilePart, ModelRef } from "../model/index.ts"
 import type { StorageError } from "../storage/index.ts"
 import type { TurnOptions } from "../turn/index.ts"
 import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
+import type { Intakes } from "./intake.ts"
 import type { OpenError } from "./live.ts"
 import type { OpenSession } from "./open-session.ts"
 import type { PluginCode } from "./plugin-code.ts"
@@ -16,6 +17,15 @@ import type { ClearRevert, RevertReport, SessionRevert, StageRevert } from "./re
 export interface Prompt {
   readonly text: string
   readonly files?: ReadonlyArray<FilePart>
+  /** `true`: a person wrote the text; a string: they wrote this part of it. Plugins may add files to what was written (`intake.ts`). */
+  readonly written?: boolean | string
+}
+
+/** A prompt that was accepted. */
+export interface AcceptedPrompt {
+  readonly inputID: string
+  /** What the person should know of what was written, one sentence each; absent: nothing. */
+  readonly notices?: ReadonlyArray<string>
 }
 
 export interface PromptOptions {
@@ -34,11 +44,11 @@ export interface PromptOptions {
 
 export interface SessionRuntimeShape {
   /** Accepts a prompt durably and gives its input's id; does not wait for the answer. */
-  readonly prompt: (options: PromptOptions) => Effect.Effect<{ readonly inputID: string }, OpenError>
+  readonly prompt: (options: PromptOptions) => Effect.Effect<AcceptedPrompt, OpenError>
   /** The same, placed into the running turn at its next boundary. */
   readonly steer: (
     options: Omit<PromptOptions, "whenBusy" | "resume">
-  ) => Effect.Effect<{ readonly inputID: string }, OpenError>
+  ) => Effect.Effect<AcceptedPrompt, OpenError>
   /** Starts work that is there: accepted prompts, and what a crash left. */
   readonly resume: (sessionID: string) => Effect.Effect<void, OpenError>
   /** Completes when no turn runs and nothing is queued; with an input's id, when that has ended. Holds nothing but the session. */
@@ -102,6 +112,7 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   readonly account: (sessionID: string) => Effect.Effect<void, OpenError>
   /** The model that a conversation with these settings asks next. Whether it can be used is not looked at. */
   readonly nextModel: (config: Pick<ConversationConfig, "agent" | "model">) => Effect.Effect<ModelRef>
+  readonly intakes: Intakes
   /** Who takes back what sessions have done, until the scope ends. The last one holds. */
   readonly reverting: (by: SessionRevert) => Effect.Effect<void, never, Scope.Scope>
   /** What turns need beyond models and tools; set by the host before anything opens. */

@@ -32,6 +32,7 @@ import type { DeclarationTarget, SessionDeclaration } from "./declarations.ts"
 import { enduring, type Through } from "./enduring.ts"
 import { makeExchanges } from "./exchange.ts"
 import { SessionLocationMismatch } from "./identity.ts"
+import { makeIntakes } from "./intake.ts"
 import type { Held, Live, OpenError } from "./live.ts"
 import type { OpenSession } from "./open-session.ts"
 import { CurrentSession, makePluginCode } from "./plugin-code.ts"
@@ -68,6 +69,7 @@ const make = (options: SessionRuntimeOptions) =>
     let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "frames" | "hookLimit" | "job" | "place" | "retry">> =
       {}
     let reverters: ReadonlyArray<SessionRevert> = []
+    const intakes = makeIntakes()
     const code = makePluginCode()
     const held = new Map<string, Held>()
     const open = new Map<string, Live>()
@@ -338,15 +340,16 @@ const make = (options: SessionRuntimeOptions) =>
       using(sessionID, (live) =>
         Effect.gen(function*() {
           const conversation = yield* conversationOf(live, conversationID)
+          const taken = yield* intakes.take(prompt, { sessionID, conversationID: conversation.id })
           const handle = yield* conversation.send({
-            content: content(prompt),
+            content: content(taken.prompt),
             ...(whenBusy === undefined ? {} : { whenBusy }),
             ...(requestID === undefined ? {} : { requestID }),
             ...(config === undefined ? {} : { config })
           })
           if (resume !== false) yield* start(sessionID, live)
           if (conversationID !== undefined) yield* keep(sessionID, () => handle.wait)
-          return { inputID: handle.id }
+          return { inputID: handle.id, ...(taken.notices.length === 0 ? {} : { notices: taken.notices }) }
         })).pipe(Effect.withSpan("SessionRuntime.prompt", { attributes: { sessionID } }))
 
     const wait = (sessionID: string, inputID?: string): Effect.Effect<InputOutcome | void, OpenError> =>
@@ -402,6 +405,7 @@ const make = (options: SessionRuntimeOptions) =>
         clear: (sessionID, request = {}) =>
           using(sessionID, ({ session }) => Effect.flatMap(reverter, (by) => by.clear(session, request)))
       },
+      intakes,
       reverting: (by) =>
         Effect.asVoid(Effect.acquireRelease(
           Effect.sync(() => {

@@ -13,7 +13,6 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import type { MentionedFiles } from "../mentions/contract.ts"
 import { makeAttachments } from "./attachments.ts"
 import { chatSlots } from "./contract.ts"
 import { editing } from "./external-editor.ts"
@@ -30,10 +29,12 @@ export interface ChatConversation {
   readonly view: Pick<Replica<ConversationView>, "value" | "status">
   readonly send: (input: {
     readonly text: string
+    /** A person wrote it: what it mentions is attached. */
+    readonly written?: boolean
     readonly whenBusy: "followUp" | "steer"
     readonly requestID: string
     readonly files?: ReadonlyArray<FilePart>
-  }) => Effect.Effect<unknown, { readonly message: string }>
+  }) => Effect.Effect<{ readonly notices?: ReadonlyArray<string> }, { readonly message: string }>
   readonly abort: (input: { readonly reason: string }) => Effect.Effect<unknown, { readonly message: string }>
   readonly inputContent: (input: { readonly inputID: string }) => Effect.Effect<
     { readonly text: string; readonly files: ReadonlyArray<FilePart> },
@@ -53,8 +54,6 @@ export interface ChatSource {
   /** Tokens that fit into a request of it, once that is known. */
   readonly window?: () => number | null
   readonly home: string | null
-  /** Files that a prompt mentions, and what is not attached although it is there. */
-  readonly attach?: (text: string) => Effect.Effect<MentionedFiles>
   /** The image that a pasted text is, or is the path of. */
   readonly pastedImage?: (pasted: string) => PastedImage | null
   /** What a word that begins with `@` may become. */
@@ -115,25 +114,23 @@ export const chatScreen = Effect.fnUntraced(function*(
   const send = (content: string, whenBusy: "followUp" | "steer") =>
     withConversation((conversation) =>
       Effect.gen(function*() {
-        const { files, notices } = content.includes("@") && source.attach !== undefined
-          ? yield* source.attach(content)
-          : { files: [], notices: [] }
         const images = attachments.of(content)
-        for (const notice of notices) yield* ctx.ui.notify(notice, "warning")
         ctx.ui.scroll?.("end")
         // Whether the host has taken one whose answer was lost nobody knows; the same words under the same name come once.
         const requestID = unsure?.content === content ? unsure.requestID : globalThis.crypto.randomUUID()
         unsure = null
-        yield* conversation.send({
+        const { notices = [] } = yield* conversation.send({
           text: content,
+          written: true,
           whenBusy,
           requestID,
-          ...(images.length + files.length === 0 ? {} : { files: [...images, ...files] })
+          ...(images.length === 0 ? {} : { files: images })
         }).pipe(Effect.tapError(() =>
           Effect.sync(() => {
             unsure = { content, requestID }
           })
         ))
+        for (const notice of notices) yield* ctx.ui.notify(notice, "warning")
       })
     ).pipe(Effect.withSpan("ui.chat.send"))
 

@@ -57,19 +57,8 @@ export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
 
   const registries = yield* Effect.cached(ctx.use(Registries))
   const mentions = yield* Effect.cached(ctx.use(MentionService))
-  const ofConversation = () => {
-    const conversation = current?.view.value?.conversation
-    return conversation === undefined
-      ? null
-      : { sessionID: conversation.sessionID, conversationID: conversation.id }
-  }
 
   const changed = yield* chatScreen(ctx, {
-    // Where nobody attaches mentions they are words like others.
-    attach: (text) =>
-      Effect.flatMap(mentions, (service) => service.resolve({ text, conversation: ofConversation() })).pipe(
-        Effect.orElseSucceed(() => ({ files: [], notices: [] }))
-      ),
     pastedImage,
     complete: (word) => Effect.flatMap(mentions, (service) => service.complete({ word })),
     conversation: () =>

@@ -9,7 +9,6 @@ import { AppPaths, projectFolders } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Agents } from "../agents/contract.ts"
-import { Mentions } from "../mentions/contract.ts"
 import {
   type CommandCall,
   CommandError,
@@ -96,11 +95,9 @@ const makeCommands = (
   const run = Effect.fn("commands.run")(function*(call: CommandCall) {
     const { agent, model, text } = yield* expand(call.name, call.arguments)
     const { requestID, sessionID, whenBusy } = call
-    const mentions = yield* ctx.find(Mentions)
-    const files = mentions === null ? [] : (yield* mentions.resolve({ text, conversation: null })).files
     const sent = ctx.session.prompt({
       sessionID,
-      prompt: { text, files },
+      prompt: { text, written: true },
       ...configFor({ agent, model }),
       ...(whenBusy === undefined ? {} : { whenBusy }),
       ...(requestID === undefined ? {} : { requestID })

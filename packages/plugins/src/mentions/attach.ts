@@ -5,6 +5,7 @@
  * the number of files, and the whole; what is cut says so, and the read tool has the rest.
  */
 import type { FilePart } from "@bezel/core/model"
+import type { PromptAddition } from "@bezel/core/session"
 import { describeBinary, looksBinary, sizeOf } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import { constants } from "node:fs"
@@ -14,7 +15,6 @@ import * as path from "node:path"
 import { imageType } from "../tools/image.ts"
 import { resolvePath, showPath } from "../tools/paths.ts"
 import { walk } from "../tools/walk.ts"
-import type { MentionedFiles } from "./contract.ts"
 import { type Lines, mentionsIn, type MentionText, type Reading } from "./parse.ts"
 
 const maxMentions = 20
@@ -29,6 +29,8 @@ export interface AttachOptions {
   readonly directory: string
   /** Whether a real path may be read, or a folder listed, without asking. */
   readonly mayRead: (access: "read" | "list", file: string) => Effect.Effect<boolean>
+  /** Names of what is attached already, which is not attached twice. */
+  readonly attached: ReadonlySet<string>
 }
 
 type Kind = "file" | "folder" | "other" | "absent"
@@ -169,15 +171,16 @@ const attachOne = (options: AttachOptions, mention: MentionText, room: Room) =>
 
 /** What the mentions of a text attach. */
 export const attachMentions = Effect.fn("mentions.attach")(
-  function*(text: string, options: AttachOptions): Effect.fn.Return<MentionedFiles> {
+  function*(text: string, options: AttachOptions): Effect.fn.Return<PromptAddition> {
     const files: Array<FilePart> = []
     const notices: Array<string> = []
     const room = new Room()
     for (const mention of mentionsIn(text, maxMentions)) {
       const attached = yield* attachOne(options, mention, room)
       if (attached === null) continue
-      if ("part" in attached) files.push(attached.part)
-      else notices.push(attached.notice)
+      if ("part" in attached) {
+        if (!options.attached.has(attached.part.fileName ?? "")) files.push(attached.part)
+      } else notices.push(attached.notice)
     }
     return { files, notices }
   }

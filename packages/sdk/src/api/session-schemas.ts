@@ -150,8 +150,18 @@ export const PromptBody = Schema.Struct({
   /** Names this prompt: sent again with the same id it is the same prompt, also years later. */
   requestID: Schema.optionalKey(Schema.NonEmptyString),
   /** `false` only accepts it; the work starts with `resume`. */
-  resume: Schema.optionalKey(Schema.Boolean)
+  resume: Schema.optionalKey(Schema.Boolean),
+  /** `false`: words like `@src/a.ts` in the text stay words. By default such files are attached where they may be read without asking. */
+  mentions: Schema.optionalKey(Schema.Boolean)
 }).annotate({ identifier: "Prompt" })
+
+/** A prompt that is durable. */
+export const AcceptedPrompt = Schema.Struct({
+  inputID: Schema.String,
+  status: Schema.Literals(["accepted"]),
+  /** What is not attached although the text mentions it, one sentence each; absent: nothing. */
+  notices: Schema.optionalKey(Schema.Array(Schema.String))
+}).annotate({ identifier: "AcceptedPrompt" })
 
 /** How an input ended; `running` when the time was up first. */
 export const WaitResult = Schema.Struct({

@@ -9,6 +9,7 @@ import { EventStreamText } from "./events.ts"
 import { cursor, limit, pageOf } from "./page.ts"
 import { RequiredScope } from "./scope.ts"
 import {
+  AcceptedPrompt,
   AnswerBody,
   Commit,
   ConfigPatch,
@@ -132,15 +133,13 @@ const work = [
   HttpApiEndpoint.post("prompt", "/session/:id/prompt", {
     params: id,
     payload: PromptBody,
-    success: Schema.Struct({ inputID: Schema.String, status: Schema.Literals(["accepted"]) })
-      .pipe(HttpApiSchema.status(202)),
+    success: AcceptedPrompt.pipe(HttpApiSchema.status(202)),
     error
   }).annotate(RequiredScope, "prompt").annotateMerge(summary("Accepts a prompt durably; does not wait for the answer")),
   HttpApiEndpoint.post("command", "/session/:id/command", {
     params: id,
     payload: Schema.Struct({ name: Schema.NonEmptyString, arguments: Schema.optionalKey(Schema.String) }),
-    success: Schema.Struct({ inputID: Schema.String, status: Schema.Literals(["accepted"]) })
-      .pipe(HttpApiSchema.status(202)),
+    success: AcceptedPrompt.pipe(HttpApiSchema.status(202)),
     error
   }).annotate(RequiredScope, "prompt").annotateMerge(summary("Runs a command of the session's location")),
   HttpApiEndpoint.post("reset", "/session/:id/reset", {

@@ -70,6 +70,7 @@ export const makeRemoteSession = ({ attach, files, location, reach, store }: Rem
       conversation.send({
         text: prompt.text,
         ...(prompt.files === undefined ? {} : { files: prompt.files }),
+        ...(prompt.written === undefined ? {} : { written: prompt.written }),
         ...(whenBusy === undefined ? {} : { whenBusy }),
         ...(requestID === undefined ? {} : { requestID })
       }))

@@ -54,7 +54,7 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
   ) => using(sessionID, (conversation, hub) => Effect.andThen(hub.work, use(conversation, hub)))
 
   return {
-    prompt: ({ params: { id }, payload: { parts = [], requestID, resume, text, whenBusy } }) =>
+    prompt: ({ params: { id }, payload: { mentions = true, parts = [], requestID, resume, text, whenBusy } }) =>
       Effect.gen(function*() {
         const texts = [
           ...text === undefined ? [] : [text],
@@ -66,6 +66,7 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
         }
         const input = {
           text: texts.join("\n\n"),
+          written: mentions,
           ...(files.length === 0 ? {} : { files }),
           ...(whenBusy === undefined ? {} : { whenBusy }),
           ...(requestID === undefined ? {} : { requestID })
@@ -81,12 +82,14 @@ export const workRoutes = ({ fleet, hubs, runCommand }: ApiParts): Pick<
             ...(whenBusy === undefined ? {} : { whenBusy }),
             ...(requestID === undefined ? {} : { requestID })
           })
-          return { inputID: accepted.inputID, status: "accepted" as const }
+          return { ...accepted, status: "accepted" as const }
         }
-        const { inputID } = yield* working(id, (conversation, hub) =>
-          Effect.tap(conversation.send(input), ({ inputID }) =>
-            Effect.sync(() => hub.accepted(inputID))))
-        return { inputID, status: "accepted" as const }
+        const accepted = yield* working(
+          id,
+          (conversation, hub) =>
+            Effect.tap(conversation.send(input), ({ inputID }) => Effect.sync(() => hub.accepted(inputID)))
+        )
+        return { ...accepted, status: "accepted" as const }
       }),
     command: ({ params: { id }, payload: { arguments: given = "", name } }) =>
       Effect.gen(function*() {
