@@ -159,7 +159,29 @@ describe("a session as one document", () => {
           [(exported) => void (exported.entries[2].edits[0].entry = "e9"), /edits e9/],
           [(exported) => void (exported.conversations[0].parent = { conversation: "c5", at: null }), /is a fork of c5/],
           [(exported) => void (exported.conversations[1].parent.at = "e9"), /forked at e9/],
-          [(exported) => void (exported.conversations[1].id = "c1"), /two conversations/]
+          [(exported) => void (exported.conversations[1].id = "c1"), /two conversations/],
+          [(exported) => void (exported.entries[2].head = { at: "e6" }), /continues after e6, which is not before it/],
+          [(exported) => void (exported.entries[0].head = { after: "e3" }), /continues after e3, which is not before/],
+          [
+            (exported) => void (exported.entries[0].edits = [{ entry: "e2", model: null }]),
+            /edits e2, which is not bef/
+          ],
+          [(exported) => void (exported.entries[0].createdAt = 1e300), /createdAt/],
+          [(exported) => void (exported.conversations[0].createdAt = -1e16), /createdAt/],
+          [(exported) => void (exported.record.title = "x".repeat(3_000_000)), /title has 3000000 characters/],
+          [(exported) => void (exported.record.agent = "x".repeat(1_000)), /name of its agent has 1000/],
+          [
+            (exported) => void (exported.record.model = { provider: "p", model: "x".repeat(1_000) }),
+            /its model has 1000/
+          ],
+          [(exported) => void (exported.record.cost = -1), /cost is below zero \(-1\)/],
+          [(exported) => void (exported.record.cost = 1e300), /cost is larger than anybody's/],
+          [(exported) => void (exported.record.usage.cacheRead = -5), /usage \(cacheRead\) is below zero/],
+          [(exported) => {
+            for (let number = 100; number < 2_200; number++) {
+              exported.entries.push({ ...exported.entries[2], id: `e${number}`, ordinal: number, edits: null })
+            }
+          }, /taken back more than 2000 times/]
         ]
         for (const [damage, message] of damages) {
           const exported: unknown = JSON.parse(text)
@@ -172,6 +194,37 @@ describe("a session as one document", () => {
         }
         expect((yield* store.list()).sessions.map((session) => session.id)).toEqual([id])
         expect(fs.readdirSync(path.join(at, "sessions"))).toEqual([id])
+      }).pipe(provided(at))
+  )
+
+  inDirectory("of any title can be imported again: a long one is cut when it is given", (at) =>
+    Effect.gen(function*() {
+      const store = yield* SessionStore
+      const { id, title } = yield* store.create({ location: here, title: "🎉".repeat(1_000) })
+      expect(title).toBe(`${"🎉".repeat(249)}…`)
+      expect(yield* importSession(yield* exportSession(id), { location: here })).toMatchObject({ title })
+      const renamed = yield* store.rename(id, "r".repeat(1_000_000))
+      expect(renamed.title).toHaveLength(500)
+      expect(yield* importSession(yield* exportSession(id), { location: here })).toMatchObject({ title: renamed.title })
+    }).pipe(provided(at)))
+
+  inDirectory(
+    "whose record was being written when its process was killed holds nothing else of it afterwards",
+    (at) =>
+      Effect.gen(function*() {
+        const store = yield* SessionStore
+        const { id } = yield* store.create({ location: here, title: "T" })
+        yield* fill(yield* SessionStorage, id)
+        const folder = path.join(at, "sessions", id)
+        for (const name of ["record.json.4711", "record.json.tmp"]) {
+          fs.writeFileSync(path.join(folder, name), '{"id":"s')
+        }
+        yield* store.opened(id)
+        yield* store.rename(id, "Other")
+        expect(
+          fs.readdirSync(folder).filter((name) => name.startsWith("record"))
+        ).toEqual(["record.json"])
+        expect(JSON.parse(fs.readFileSync(path.join(folder, "record.json"), "utf8"))).toMatchObject({ title: "Other" })
       }).pipe(provided(at))
   )
 

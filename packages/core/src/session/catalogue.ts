@@ -279,6 +279,7 @@ export class Catalogue {
   /** Puts a session's record into its folder, if that has been made and does not hold it yet. */
   keep(id: string): void {
     const files = this.#files
+    files?.sweep(id)
     if (files === null || files.has(id)) return
     this.#use((database) =>
       database.transaction(() => {

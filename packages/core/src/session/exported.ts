@@ -10,6 +10,7 @@ import * as Schema from "effect/Schema"
 import { JsonValue } from "../json/index.ts"
 import type { Batch, EntryRecord, StorageError, StorageReader } from "../storage/index.ts"
 import { SessionRecord } from "./record.ts"
+import { maxTitleLength } from "./title.ts"
 
 /** A document that is no session, or whose parts do not fit each other. */
 export class InvalidExport extends Schema.TaggedError<InvalidExport>()("InvalidExport", {
@@ -58,10 +59,13 @@ const Messages = Schema.NullOr(Schema.Array(Message))
 
 const ID = Schema.String.check(Schema.isPattern(/^[a-z][0-9]{1,15}$/))
 
+/** A time that there is: others cannot be shown. */
+const Time = Schema.Finite.check(Schema.isBetween({ minimum: -8.64e15, maximum: 8.64e15 }))
+
 const Conversation = Schema.Struct({
   id: ID,
   parent: Schema.NullOr(Schema.Struct({ conversation: ID, at: Schema.NullOr(ID) })),
-  createdAt: Schema.Finite
+  createdAt: Time
 })
 
 /** What follows the last place gets the next numbers, which have to be exact too. No session comes near the end. */
@@ -78,7 +82,7 @@ const Entry = Schema.Struct({
     Schema.Union([Schema.Struct({ after: Schema.NullOr(ID) }), Schema.Struct({ at: ID })])
   ),
   edits: Schema.NullOr(Schema.Array(Schema.Struct({ entry: ID, model: Messages }))),
-  createdAt: Schema.Finite
+  createdAt: Time
 })
 
 export const SessionExport = Schema.Struct({
@@ -116,32 +120,67 @@ export const collectExport = Effect.fnUntraced(function*(
 const invalid = (why: string): InvalidExport =>
   new InvalidExport({ message: `this is no session that Bezel can import: ${why}` })
 
+/** Longer names of agents and models are none. */
+const maxNameLength = 500
+
+/** More dollars or tokens than anybody will have used. */
+const maxAmount = 1e15
+
+/** More places at which a conversation was summarized or taken back than any has; each costs whoever reads it. */
+const maxHeads = 2_000
+
+/** What is wrong with the record, beyond its shape, or `null`. */
+const misrecorded = ({ agent, cost, model, title, usage }: SessionRecord): string | null => {
+  if (title.length > maxTitleLength) {
+    return `its title has ${title.length} characters, and a title has at most ${maxTitleLength}`
+  }
+  for (const [name, value] of Object.entries({ agent, provider: model?.provider, model: model?.model })) {
+    if (value != null && value.length > maxNameLength) {
+      return `the name of its ${name} has ${value.length} characters, and a name has at most ${maxNameLength}`
+    }
+  }
+  for (const [name, amount] of Object.entries({ cost, ...usage })) {
+    const what = name === "cost" ? "its cost" : `its usage (${name})`
+    if (amount < 0) return `${what} is below zero (${amount})`
+    if (amount > maxAmount) return `${what} is larger than anybody's (${amount})`
+  }
+  return null
+}
+
 /** What is wrong with how the parts refer to each other, or `null`. */
 const misfit = ({ conversations, entries }: SessionExport): string | null => {
-  const knownEntries = new Set(entries.map((entry) => entry.id))
-  const knownConversations = new Set(conversations.map((conversation) => conversation.id))
-  if (knownEntries.size < entries.length) return "two entries have one id"
-  if (knownConversations.size < conversations.length) return "two conversations have one id"
+  const ordinals = new Map(entries.map(({ id, ordinal }) => [id, ordinal]))
+  const places = new Map(conversations.map(({ id }, index) => [id, index]))
+  if (ordinals.size < entries.length) return "two entries have one id"
+  if (places.size < conversations.length) return "two conversations have one id"
   if (new Set(entries.map((entry) => entry.ordinal)).size < entries.length) return "two entries have one place"
+  if (entries.filter(({ head }) => head !== null).length > maxHeads) {
+    return `it was summarized or taken back more than ${maxHeads} times`
+  }
   for (const [index, { id, parent }] of conversations.entries()) {
     if (parent === null) continue
     // A parent stands before its forks, so there can be no circle.
-    const place = conversations.findIndex((other) => other.id === parent.conversation)
-    if (place < 0 || place >= index) {
+    const place = places.get(parent.conversation)
+    if (place === undefined || place >= index) {
       return `conversation ${id} is a fork of ${parent.conversation}, which is not before it`
     }
-    if (parent.at !== null && !knownEntries.has(parent.at)) {
+    if (parent.at !== null && !ordinals.has(parent.at)) {
       return `conversation ${id} is forked at ${parent.at}, which is not there`
     }
   }
-  for (const { conversation, edits, head, id } of entries) {
-    if (!knownConversations.has(conversation)) {
-      return `entry ${id} is of conversation ${conversation}, which is not there`
+  for (const { conversation, edits, head, id, ordinal } of entries) {
+    if (!places.has(conversation)) return `entry ${id} is of conversation ${conversation}, which is not there`
+    /** Only what came earlier can be meant, so there can be no circle here either. */
+    const misplaced = (other: string): string | null => {
+      const at = ordinals.get(other)
+      return at === undefined ? "which is not there" : at >= ordinal ? "which is not before it" : null
     }
     const after = head === null ? null : "at" in head ? head.at : head.after
-    if (after !== null && !knownEntries.has(after)) return `entry ${id} continues after ${after}, which is not there`
+    const why = after === null ? null : misplaced(after)
+    if (why !== null) return `entry ${id} continues after ${after}, ${why}`
     for (const edit of edits ?? []) {
-      if (!knownEntries.has(edit.entry)) return `entry ${id} edits ${edit.entry}, which is not there`
+      const fault = misplaced(edit.entry)
+      if (fault !== null) return `entry ${id} edits ${edit.entry}, ${fault}`
     }
   }
   return null
@@ -164,7 +203,7 @@ export const decodeExport = Effect.fnUntraced(
       decode(value),
       (error) => invalid(error.message.replaceAll(/\s+/g, " ").slice(0, 500))
     )
-    const why = misfit(decoded)
+    const why = misrecorded(decoded.record) ?? misfit(decoded)
     return why === null ? decoded : yield* invalid(why)
   }
 )

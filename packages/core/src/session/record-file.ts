@@ -45,6 +45,15 @@ export class RecordFiles {
     return folder !== null && fs.existsSync(nodePath.join(folder, "record.json"))
   }
 
+  /** Removes what earlier versions left beside a record when they were killed: a file by the number of their process. */
+  sweep(id: string): void {
+    const folder = this.#folder(id)
+    if (folder === null || !fs.existsSync(folder)) return
+    for (const name of fs.readdirSync(folder)) {
+      if (/^record\.json\.\d+$/.test(name)) fs.rmSync(nodePath.join(folder, name), { force: true })
+    }
+  }
+
   /** Never makes a folder: one that is gone belonged to a session that is being removed. */
   change(before: SessionRecord | null, record: SessionRecord, options: { readonly sync: boolean }): void {
     const folder = this.#folder(record.id)
@@ -55,7 +64,8 @@ export class RecordFiles {
   }
 
   #write(folder: string, record: SessionRecord, sync: boolean): void {
-    const temporary = nodePath.join(folder, `record.json.${process.pid}`)
+    // One name for all: whoever writes has the catalogue to itself, and takes over what a crash has left.
+    const temporary = nodePath.join(folder, "record.json.tmp")
     const file = fs.openSync(temporary, "w", 0o600)
     try {
       fs.writeFileSync(file, JSON.stringify(record))

@@ -22,6 +22,7 @@ import { makeInsert } from "./inserting.ts"
 import { InvalidCursor, SessionExists, UnknownMessage, UnknownSession } from "./record.ts"
 import type { SessionRecord } from "./record.ts"
 import type { SessionMessage, SessionStoreShape } from "./store-shape.ts"
+import { keptTitle } from "./title.ts"
 
 export { InvalidExport, SessionExport } from "./exported.ts"
 export * from "./store-shape.ts"
@@ -145,7 +146,7 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
       const now = yield* Clock.currentTimeMillis
       const record: SessionRecord = {
         id: input.id ?? makeSessionID(now),
-        title: input.title ?? "",
+        title: keptTitle(input.title ?? ""),
         location: { directory: input.location.directory, workspaceID: input.location.workspaceID },
         parentID: input.parentID ?? null,
         ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
@@ -242,7 +243,7 @@ const make = (files: SessionFiles, catalogue: Catalogue, version: string): Sessi
         (storage) => storage.history(after, clamp(limit, 100))
       )
     }),
-    rename: (sessionID, title) => change(sessionID, { title }),
+    rename: (sessionID, title) => change(sessionID, { title: keptTitle(title) }),
     switchAgent: (sessionID, agent) => change(sessionID, { agent }),
     switchModel: (sessionID, model) =>
       change(sessionID, { model: model === null ? null : { provider: model.provider, model: model.model } }),

@@ -1,6 +1,13 @@
 /** The title of a session that nobody has named: the beginning of what was asked first. */
 import type { ConversationView } from "../harness/index.ts"
 
+/** Longest title, in UTF-16 units; what people read in a list. */
+export const maxTitleLength = 500
+
+/** A title that somebody gave, cut where it is longer than titles are. */
+export const keptTitle = (title: string): string =>
+  title.length <= maxTitleLength ? title : `${title.slice(0, maxTitleLength - 1).replace(/[\ud800-\udbff]$/, "")}…`
+
 /** On one line, at most 80 characters. */
 export const titleOf = (text: string): string => {
   const line = text.replace(/\s+/g, " ").trim()
