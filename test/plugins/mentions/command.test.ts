@@ -43,7 +43,8 @@ describe("bezel in a terminal", () => {
     home.write("work/src/registry.ts", "export const marker = 7\n")
     const shot = home.write("shots/one.png", "")
     const { writeFileSync } = await import("node:fs")
-    writeFileSync(shot, Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"))
+    const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+    writeFileSync(shot, Buffer.from(pixel, "base64"))
     const server = await serve()
     server.always({ text: "All seen." })
     home.useServer(server, {})
