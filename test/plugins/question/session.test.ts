@@ -1,4 +1,5 @@
 import { Conversation, conversationKey, Plugin, PluginKernel } from "@bezel/core/host"
+import type { JsonValue } from "@bezel/core/json"
 import { InteractionBroker, type Unattended } from "@bezel/core/service"
 import {
   call,
@@ -198,13 +199,26 @@ describe("the question tool", () => {
       expect(most).toBe(1)
     }).pipe(Effect.scoped))
 
-  it.live("tells the model what is wrong with a question that is none", () =>
+  const odd: ReadonlyArray<readonly [args: JsonValue, told: string]> = [
+    [{}, "question: is required"],
+    [{ question: "" }, "question: "],
+    [{ question: 5 }, "question: expected string, got 5"],
+    [{ question: "a", options: "x" }, "options: expected array"],
+    [{ question: "a", options: [3] }, "options.0: "],
+    [{ question: "a", options: [""] }, "options.0: "],
+    [{ question: "a", options: [{}] }, "options.0"],
+    [{ question: "a", options: [{ label: "b", more: 1 }] }, "options.0"],
+    [{ question: "a", choices: ["b"] }, "choices: there is no such parameter"],
+    // These are questions, and nobody is there.
+    [{ question: "a", options: [] }, "Nobody is here to answer"],
+    [{ question: "a\u0000\u001b[2J\n".repeat(2_000), options: ["b", "b"] }, "Nobody is here to answer"],
+    [{ question: "a", options: Array.from({ length: 500 }, (_, n) => `${n}`) }, "Nobody is here to answer"]
+  ]
+  it.live.each(odd)("tells the model what is wrong with %j, if anything", ([args, told]) =>
     Effect.gen(function*() {
-      const { host, id, results } = yield* world([[call("question", { question: "", options: [3] })], "done"], {
-        unattended: "deny"
-      })
+      const { host, id, results } = yield* world([[call("question", args)], "done"], { unattended: "deny" })
       yield* host.ask(id, "go")
-      expect(results()).toMatchObject([{ isFailure: true, result: expect.stringContaining("question") }])
+      expect(results()).toMatchObject([{ result: expect.stringContaining(told) }])
     }).pipe(Effect.scoped))
 
   it.live("refuses options of the plugin that it does not know, in one sentence", () =>

@@ -1,4 +1,5 @@
 import { Plugin } from "@bezel/core/host"
+import type { JsonValue } from "@bezel/core/json"
 import { InteractionBroker } from "@bezel/core/service"
 import { call, scriptedModel, testSessionHost } from "@bezel/core/testing"
 import { session as permissions } from "@bezel/plugins/permissions/session"
@@ -185,14 +186,27 @@ describe("skills", () => {
       })
   )
 
-  it.effect("that are not there are refused with the names of those that are", () =>
-    Effect.gen(function*() {
-      const at = yield* world({ user: { "skills/y/SKILL.md": skill("y", "fine") } }, {
-        script: [[call("skill", { name: "z" })], "done"]
+  const odd: ReadonlyArray<readonly [args: JsonValue, told: string]> = [
+    [{}, "name: is required"],
+    [{ name: 5 }, "name: expected string, got 5"],
+    [{ name: "y", file: "a" }, "file: there is no such parameter"],
+    [{ name: "z" }, 'There is no skill \\"z\\"; there are y.'],
+    [{ name: "" }, 'There is no skill \\"\\"; there are y.'],
+    [{ name: "../y" }, 'There is no skill \\"../y\\"; there are y.'],
+    [{ name: "z".repeat(5_000) }, `There is no skill \\"${"z".repeat(80)}\\"; there are y.`],
+    [{ name: " y " }, "The skill y. Its base folder is"]
+  ]
+  it.effect.each(odd)(
+    "that are not there are refused with the names of those that are: %j",
+    ([args, told]) =>
+      Effect.gen(function*() {
+        const at = yield* world({ user: { "skills/y/SKILL.md": skill("y", "fine") } }, {
+          script: [[call("skill", args)], "done"]
+        })
+        yield* at.ask("go")
+        expect(at.results()[0]).toContain(told)
       })
-      yield* at.ask("go")
-      expect(at.results()[0]).toContain('There is no skill \\"z\\"; there are y.')
-    }))
+  )
 
   it.effect("have a list that is bounded, however many there are", () =>
     Effect.gen(function*() {

@@ -1,4 +1,5 @@
 import { Plugin } from "@bezel/core/host"
+import type { JsonValue } from "@bezel/core/json"
 import { InteractionBroker } from "@bezel/core/service"
 import { call, fail, finish, run, say, testPresentation } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
@@ -63,6 +64,34 @@ describe("a sub-agent", () => {
           result: 'There is no agent "nobody" here; there are build, plan, review, explore.'
         }
       ])
+    }).pipe(Effect.scoped))
+
+  const odd: ReadonlyArray<readonly [tool: string, args: JsonValue, told: string]> = [
+    ["subagent", {}, "description: is required"],
+    ["subagent", { description: "", prompt: "p" }, "description: "],
+    ["subagent", { description: "d", prompt: "" }, "prompt: "],
+    ["subagent", { description: "d", prompt: 5 }, "prompt: expected string, got 5"],
+    ["subagent", { description: "d", prompt: "p", agent: "" }, "agent: "],
+    ["subagent", { description: "d", prompt: "p", agent: "nobody" }, 'There is no agent "nobody" here'],
+    [
+      "subagent",
+      { description: "d", prompt: "p", agent: "x".repeat(5_000) },
+      `There is no agent "${"x".repeat(80)}" here`
+    ],
+    ["subagent", { description: "d", prompt: "p", background: "yes" }, "background: expected boolean"],
+    ["subagent", { description: "d", prompt: "p", model: "m" }, "model: there is no such parameter"],
+    ["subagent_stop", {}, "session: is required"],
+    ["subagent_stop", { session: "" }, "is no sub-agent of this session"],
+    ["subagent_stop", { session: "../../etc" }, "is no sub-agent of this session"]
+  ]
+  it.live.each(odd)("is not begun or ended by %s with %j", ([name, args, told]) =>
+    Effect.gen(function*() {
+      const { host, id, model } = yield* world({ go: [[call(name, args)], "end"] })
+      yield* host.ask(id, "go")
+      expect(resultsIn(model.requests.at(-1))).toMatchObject([
+        { isFailure: true, result: expect.stringContaining(told) }
+      ])
+      expect(yield* children(host, id)).toEqual([])
     }).pipe(Effect.scoped))
 
   it.live("that has no answer is an error result with the reason", () =>

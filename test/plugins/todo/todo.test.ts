@@ -61,7 +61,12 @@ describe("the todo list", () => {
     }))
 
   const refused: ReadonlyArray<readonly [args: object, reason: RegExp]> = [
-    [{}, /items/],
+    [{}, /items: is required/],
+    [{ items: "x" }, /items: expected array/],
+    [{ items: [5] }, /items\.0: expected object/],
+    [{ items: [{ text: "x" }] }, /items\.0\.status: is required/],
+    [{ items: [{ text: "x", status: "pending", due: "now" }] }, /items\.0\.due/],
+    [{ items: [], list: [] }, /list: there is no such parameter/],
     [{ items: [{ text: "", status: "pending" }] }, /text/],
     [{ items: [{ text: "x", status: "done" }] }, /status/],
     [{ items: Array.from({ length: 51 }, () => ({ text: "x", status: "pending" })) }, /items/],
