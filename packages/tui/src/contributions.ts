@@ -174,6 +174,13 @@ export interface SelectOption<A> {
 /** Where to scroll; rows above 0 are towards the end. */
 export type ScrollTarget = "pageUp" | "pageDown" | "top" | "end" | { readonly rows: number }
 
+/** What a key does with the option that is chosen, instead of giving it: it gives another value. */
+export interface SelectAction<A> {
+  readonly key: string
+  readonly label: string
+  readonly value: (chosen: A) => A
+}
+
 /**
  * Dialogs and other facilities. A dialog waits its turn behind those already open, takes the keys while it is shown and
  * closes when the effect that asked is interrupted. `null` means that the person dismissed it.
@@ -183,6 +190,9 @@ export interface Ui {
     readonly title: string
     readonly body?: ReadonlyArray<Block>
     readonly options: ReadonlyArray<SelectOption<A>>
+    /** What is typed narrows the list to options that have each word of it. */
+    readonly search?: boolean
+    readonly actions?: ReadonlyArray<SelectAction<A>>
   }) => Effect.Effect<A | null>
   readonly input: (options: {
     readonly title: string

@@ -92,6 +92,14 @@ describe("the queue", () => {
       "  2 more; /queue changes them"
     ])
   })
+
+  it("says what it waits for where no turn runs", () => {
+    const inbox = [{ id: "0", text: "input", whenBusy: "followUp" as const }]
+    expect(renderBlocks(queueBlocks(inbox, false), 80)).toEqual([
+      "↳ later: input",
+      "  they wait for your next prompt; /queue changes them"
+    ])
+  })
 })
 
 describe("the status row", () => {

@@ -1,6 +1,10 @@
 /** What /help shows: commands with a name after the slash, keys that are bound, and those that always are. */
 import { type Block, group, span, text } from "@bezel/tui"
 
+/** Columns of a name, and those that a description beside it has at least. */
+const nameColumns = 28
+const leastDescription = 30
+
 export const helpBlocks = (
   commands: ReadonlyArray<
     {
@@ -8,11 +12,16 @@ export const helpBlocks = (
       readonly key: string
     }
   >,
-  keys: ReadonlyArray<{ readonly key: string; readonly binding: { readonly command: string } }>
+  keys: ReadonlyArray<{ readonly key: string; readonly binding: { readonly command: string } }>,
+  columns: number
 ): ReadonlyArray<Block> => {
   const described = new Map(commands.map((command) => [command.key, command.value.description]))
-  const line = (name: string, description: string): Block =>
-    text([span(name.padEnd(24), { color: "accent" }), span(description, { color: "muted" })], { wrap: "clip" })
+  const line = (name: string, description: string): Block => {
+    const words = span(description, { color: "muted" })
+    return columns < nameColumns + leastDescription
+      ? group([text(span(name, { color: "accent" }), { wrap: "clip" }), text(words, { indent: 2 })])
+      : text(words, { marker: span(`${name} `.padEnd(nameColumns), { color: "accent" }) })
+  }
   return [
     group(
       commands.flatMap(({ value }) =>

@@ -181,7 +181,7 @@ export const chatScreen = Effect.fnUntraced(function*(
             now(),
             ctx.ui.size().columns
           ),
-          ...asKnown(queueBlocks(current.inbox)),
+          ...asKnown(queueBlocks(current.inbox, isBusy())),
           ...attachments.blocks(editor.text()),
           ...asKnown(ctx.slots.render(chatSlots.aboveEditor))
         ]
@@ -247,7 +247,7 @@ export const chatScreen = Effect.fnUntraced(function*(
       Effect.scoped(Effect.gen(function*() {
         const commands = yield* ctx.commands.list
         const keys = yield* ctx.keybindings.list
-        const body = helpBlocks(commands, keys)
+        const body = helpBlocks(commands, keys, ctx.ui.size().columns)
         const overlay = yield* ctx.ui.overlay({ title: "Help", body: () => body, closeKeys: ["escape", "enter", "q"] })
         yield* overlay.closed
       }))

@@ -101,8 +101,8 @@ const marks: { readonly [how in ViewInput["whenBusy"]]: string } = {
   reject: "↳ "
 }
 
-/** Inputs that wait for a boundary, oldest first. */
-export const queueBlocks = (inbox: ReadonlyArray<ViewInput>): ReadonlyArray<Block> => {
+/** Inputs that wait for a boundary, oldest first. Behind a turn that was interrupted they wait for the next prompt. */
+export const queueBlocks = (inbox: ReadonlyArray<ViewInput>, isBusy = true): ReadonlyArray<Block> => {
   const shown = inbox.slice(0, 5)
   const blocks: Array<Block> = shown.map((input) =>
     text(span(input.text.replaceAll("\n", " "), { color: "muted" }), {
@@ -113,7 +113,13 @@ export const queueBlocks = (inbox: ReadonlyArray<ViewInput>): ReadonlyArray<Bloc
   if (inbox.length === 0) return blocks
   const more = inbox.length - shown.length
   blocks.push(
-    text(span(`  ${more > 0 ? `${more} more; ` : ""}/queue changes them`, { color: "muted" }), { wrap: "clip" })
+    text(
+      span(
+        `  ${more > 0 ? `${more} more; ` : ""}${isBusy ? "" : "they wait for your next prompt; "}/queue changes them`,
+        { color: "muted" }
+      ),
+      { wrap: "clip" }
+    )
   )
   return blocks
 }

@@ -44,6 +44,7 @@ export const tui = Effect.fn("providers/tui")(function*(ctx: TuiContext) {
           const all = wish.trim() === "" ? yield* Effect.flatMap(registries, (known) => known.models()) : []
           const name = wish.trim() !== "" ? wish.trim() : yield* ctx.ui.select({
             title: "Model",
+            search: true,
             options: all.map((model) => ({
               value: formatModelRef(model.info),
               label: formatModelRef(model.info),

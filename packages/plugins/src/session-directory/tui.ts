@@ -1,5 +1,8 @@
-/** The sessions of a place in the terminal: `/sessions` shows another one, `/new` begins one, `/rename` names one. It knows of no coordinator. */
-import type { TuiContext } from "@bezel/tui"
+/**
+ * The sessions of a place in the terminal: `/sessions` shows another one, or names or removes it, `/new` begins one,
+ * `/rename` names the one that is shown. It knows of no coordinator.
+ */
+import { text, type TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -26,6 +29,12 @@ const descriptionOf = (entry: PickerEntry, current: string | null, now: number):
     ago(now - entry.updatedAt)
   ].join(", ")
 
+/** What is done with a session of the list. */
+interface Choice {
+  readonly what: "show" | "rename" | "remove"
+  readonly sessionID: string
+}
+
 /** The terminal facet. */
 export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext) {
   const opened = yield* Effect.cached(ctx.use(SessionPicker))
@@ -33,8 +42,11 @@ export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext)
   yield* ctx.commands.register("session.choose", {
     slash: "sessions",
     argument: "[WORDS]",
-    description: "Show another session of this folder; WORDS of its title narrow the list",
-    run: (words) =>
+    description: "Show, rename or remove a session of this folder; WORDS of its title narrow the list",
+    run: (words) => choose(words)
+  })
+
+  const choose = (words: string): Effect.Effect<void, { readonly message: string }> =>
       Effect.gen(function*() {
         const picker = yield* opened
         yield* picker.ready
@@ -58,19 +70,44 @@ export const tui = Effect.fn("session-directory/tui")(function*(ctx: TuiContext)
         if (found.length === 0) return yield* ctx.ui.notify(`No session here is called anything like ${words}.`)
         const current = (yield* ctx.session.current)?.sessionID ?? null
         const now = yield* Clock.currentTimeMillis
-        const sessionID = yield* ctx.ui.select({
+        const choice = yield* ctx.ui.select<Choice>({
+          search: true,
+          actions: [
+            { key: "ctrl+r", label: "rename", value: (chosen) => ({ ...chosen, what: "rename" }) },
+            { key: "ctrl+x", label: "remove", value: (chosen) => ({ ...chosen, what: "remove" }) }
+          ],
           title: known.upstream === "connected"
             ? "Sessions"
             : "Sessions, as they were before the coordinator went away",
           options: forkTree(found).map(({ depth, entry }) => ({
-            value: entry.sessionID,
+            value: { what: "show", sessionID: entry.sessionID },
             label: depth === 0 ? labelOf(entry) : `${"  ".repeat(Math.min(depth, 8) - 1)}└ ${labelOf(entry)}`,
             description: descriptionOf(entry, current, now)
           }))
         })
-        if (sessionID !== null && sessionID !== current) yield* ctx.session.select(sessionID)
+        if (choice === null) return
+        const { sessionID, what } = choice
+        if (what === "show") return sessionID === current ? undefined : yield* ctx.session.select(sessionID)
+        const chosen = found.find((entry) => entry.sessionID === sessionID)
+        const title = chosen === undefined ? sessionID : labelOf(chosen)
+        if (what === "rename") {
+          const wish = (yield* ctx.ui.input({ title: `What is ${title} called?`, placeholder: title }))?.trim() ?? ""
+          if (wish !== "") yield* picker.rename({ sessionID, title: wish })
+        } else if (sessionID === current) {
+          return yield* ctx.ui.notify("This session is shown here; show another one before you remove it.", "warning")
+        } else if (
+          yield* ctx.ui.confirm({
+            title: `Remove ${title}?`,
+            body: [text("What was said in it is deleted for good.", { indent: 2 })],
+            yes: "Remove it",
+            no: "Keep it"
+          })
+        ) {
+          yield* picker.remove({ sessionID })
+          yield* ctx.ui.notify(`${title} is removed.`)
+        }
+        return yield* choose(words)
       })
-  })
 
   yield* ctx.commands.register("session.rename", {
     slash: "rename",

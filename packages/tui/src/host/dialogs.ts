@@ -11,7 +11,8 @@ import { CURSOR_MARKER, getKeybindings, Input } from "@earendil-works/pi-tui"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { type Block, group, row, rule, type Span, span, text } from "../block.ts"
-import type { SelectOption, Ui } from "../contributions.ts"
+import type { SelectAction, SelectOption, Ui } from "../contributions.ts"
+import { pressed } from "./keys.ts"
 
 /** True within what the person has just asked for: its dialogs are expected, and take keys at once. */
 export const AskedByPerson = Context.Reference<boolean>("@bezel/tui/AskedByPerson", { defaultValue: () => false })
@@ -106,13 +107,27 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
     readonly title: string
     readonly body?: ReadonlyArray<Block>
     readonly options: ReadonlyArray<SelectOption<A>>
+    readonly search?: boolean
+    readonly actions?: ReadonlyArray<SelectAction<A>>
   }): Effect.Effect<A | null> =>
     ask<A | null>((answer) => {
+      const { actions = [], search = false } = options
       let selected = 0
+      let typed = ""
+      let found = options.options
       const visible = 10
-      const choose = (index: number): void => {
-        const option = options.options[index]
-        if (option !== undefined) answer(option.value)
+      const choose = (index: number, of = (value: A): A => value): void => {
+        const option = found[index]
+        if (option !== undefined) answer(of(option.value))
+      }
+      const narrow = (words: string): void => {
+        typed = words
+        selected = 0
+        const wanted = words.toLowerCase().split(" ")
+        found = options.options.filter(({ description = "", label }) => {
+          const has = `${label} ${description}`.toLowerCase()
+          return wanted.every((word) => has.includes(word))
+        })
       }
       const optionBlock = (option: SelectOption<A>, index: number): Block => {
         const chosen = index === selected
@@ -128,24 +143,36 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
       }
       return {
         blocks: () => {
-          const from = Math.max(0, Math.min(selected - Math.floor(visible / 2), options.options.length - visible))
-          const shown = options.options.slice(from, from + visible)
-          const more = options.options.length - shown.length
+          const from = Math.max(0, Math.min(selected - Math.floor(visible / 2), found.length - visible))
+          const shown = found.slice(from, from + visible)
+          const more = found.length - shown.length
+          const further = [
+            ...actions.map(({ key, label }) => `${key} ${label}`),
+            ...(search && typed === "" ? ["type to search"] : [])
+          ]
           return [
             ...heading(options.title, options.body ?? []),
+            ...(typed === "" ? [] : [text([span("/ ", { color: "accent" }), typed], { wrap: "clip" })]),
             ...shown.map((option, index) => optionBlock(option, from + index)),
+            ...(found.length === 0 ? [hint("  nothing has these words")] : []),
             ...(more > 0 ? [hint(`  ${more} more`)] : []),
+            ...(further.length === 0 ? [] : [hint(further.join(" · "))]),
             hint(isListening() ? "↑↓ move · enter choose · esc cancel" : waiting)
           ]
         },
         key: (sequence) => {
           const keys = getKeybindings()
-          const count = options.options.length
-          if (keys.matches(sequence, "tui.select.cancel")) answer(null)
+          const count = found.length
+          const action = actions.find(({ key }) => pressed(sequence, key))
+          if (action !== undefined) choose(selected, action.value)
+          else if (typed !== "" && pressed(sequence, "escape")) narrow("")
+          else if (typed !== "" && pressed(sequence, "backspace")) narrow([...typed].slice(0, -1).join(""))
+          else if (keys.matches(sequence, "tui.select.cancel")) answer(null)
           else if (keys.matches(sequence, "tui.select.confirm")) choose(selected)
           else if (count > 0 && keys.matches(sequence, "tui.select.up")) selected = (selected + count - 1) % count
           else if (count > 0 && keys.matches(sequence, "tui.select.down")) selected = (selected + 1) % count
-          else if (/^[1-9]$/.test(sequence)) choose(Number(sequence) - 1)
+          else if (typed === "" && /^[1-9]$/.test(sequence)) choose(Number(sequence) - 1)
+          else if (search && /^[^\p{Cc}\p{Cs}]+$/u.test(sequence)) narrow(`${typed}${sequence}`.trimStart())
         },
         paste: () => {}
       }
