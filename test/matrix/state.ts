@@ -292,6 +292,39 @@ export const state = (transport: TransportUnderTest) => {
       expect(delivery.links.map((link) => link.span.spanId)).toEqual([write.spanId])
     }))
 
+  it.effect("a value that a snapshot brings is handled in the trace of its hydration, also after a reconnect", () =>
+    Effect.gen(function*() {
+      const spans = recordSpans()
+      yield* spans.traced(Effect.gen(function*() {
+        const host = yield* makeHost(transport)
+        const { state } = yield* provideModels(host.directory)
+        const { connection } = yield* host.connectWith({ retry: { first: "1 minute", longest: "1 minute" } })
+        const models = yield* connection.use(Models)
+        const handle = (value: typeof ModelsState.Type) => Effect.withSpan(Effect.void, `render ${value.revision}`)
+        // Before anything is known.
+        const rendering = yield* Effect.forkChild(Effect.withSpan(models.state.forEach(handle), "ui.subscribe"))
+        yield* eventually(() => spans.all.some((span) => span.name === "render 0"))
+        yield* connection.drop
+        yield* untilStatus(models.state, "stale")
+        yield* Effect.withSpan(
+          state.update((draft) => {
+            draft.revision = 1
+          }),
+          "host.write"
+        )
+        yield* TestClock.adjust("1 minute")
+        yield* eventually(() => spans.all.some((span) => span.name === "render 1"))
+        yield* Fiber.interrupt(rendering)
+      }))
+      const hydrations = spans.all.filter((span) => span.name === "rpc.hydrate test.models")
+      const handled = ["render 0", "render 1"].map((name) => parentOf(spans.named(name)))
+      const deliveries = handled.map((id) => spans.all.find((span) => span.spanId === id))
+      const causes = deliveries.map((span) => span?.links.map((link) => link.span.spanId))
+      expect(causes).toEqual([[hydrations[0]?.spanId], [hydrations.at(-1)?.spanId]])
+      expect(causes[0]).not.toEqual(causes[1])
+      expect(spans.named("render 1").traceId).not.toBe(spans.named("host.write").traceId)
+    }))
+
   it.effect("a reload is never seen as missing, and its state replaces the old one's", () =>
     Effect.gen(function*() {
       const host = yield* makeHost(transport)

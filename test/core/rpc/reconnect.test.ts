@@ -1,0 +1,59 @@
+/** How a client comes back: by itself, after delays that grow, for as long as it is wanted. */
+import { Connection, Endpoint, loopback } from "@bezel/core/rpc"
+import { InteractionBroker, ServiceDirectory, ServiceError } from "@bezel/core/service"
+import { describe, expect, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { until } from "../../matrix/harness.ts"
+
+const nobody = new ServiceError({ code: "disconnected", message: "Nobody is there." })
+
+/** A client of a host that is there or not, and when it was looked for, in milliseconds. */
+const scene = Effect.gen(function*() {
+  const directory = yield* ServiceDirectory.make
+  const broker = yield* InteractionBroker.make
+  const endpoint = yield* Endpoint.make().pipe(
+    Effect.provideService(ServiceDirectory, directory),
+    Effect.provideService(InteractionBroker, broker)
+  )
+  const attempts: Array<number> = []
+  const host = { isThere: false }
+  const connection = yield* Connection.make({
+    label: "test",
+    connect: Effect.gen(function*() {
+      attempts.push(yield* Clock.currentTimeMillis)
+      return host.isThere ? yield* loopback(endpoint) : yield* nobody
+    })
+  })
+  return { attempts, connection, host }
+})
+
+describe("a client whose host is not there", () => {
+  it.effect("looks for it again after a tenth of a second, then twice as long each time, and every five seconds in the end", () =>
+    Effect.gen(function*() {
+      const { attempts } = yield* scene
+      yield* TestClock.adjust("22 seconds")
+      expect(attempts).toEqual([0, 100, 300, 700, 1_500, 3_100, 6_300, 11_300, 16_300, 21_300])
+    }))
+
+  it.effect("is told why, is connected when the host comes, and begins with short delays when that is lost again", () =>
+    Effect.gen(function*() {
+      const { attempts, connection, host } = yield* scene
+      yield* TestClock.adjust("10 seconds")
+      expect(connection.state.value).toEqual({
+        status: "disconnected",
+        reason: { code: "disconnected", message: nobody.message }
+      })
+      host.isThere = true
+      yield* TestClock.adjust("5 seconds")
+      yield* until(connection.state, ({ status }) => status === "connected")
+      expect(connection.state.value).toEqual({ status: "connected" })
+      host.isThere = false
+      const before = attempts.length
+      yield* connection.drop
+      yield* until(connection.state, ({ status }) => status === "disconnected")
+      const lost = yield* Clock.currentTimeMillis
+      yield* TestClock.adjust("1 second")
+      expect(attempts.slice(before).map((time) => time - lost)).toEqual([100, 300, 700])
+    }))
+})
