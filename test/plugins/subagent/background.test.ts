@@ -125,6 +125,35 @@ describe("a sub-agent in the background", () => {
       expect(texts(model.requests.at(-1))).toContain("gave no answer")
     }).pipe(Effect.scoped))
 
+  it.live("keeps its parent's session open also after a crash, where that is only resumed", () =>
+    Effect.gen(function*() {
+      const sessions = yield* testSessions
+      const place = (yield* testSessionHost([])).location.directory
+      const id = yield* Effect.scoped(Effect.gen(function*() {
+        const working = yield* Deferred.make<void>()
+        const first = yield* world({
+          go: [[task("long", { background: true })], "meanwhile"],
+          long: [[started(working), run(Effect.never)]]
+        }, { sessions, directory: place })
+        yield* first.host.ask(first.id, "go")
+        yield* Deferred.await(working)
+        return first.id
+      }))
+      const finish = yield* Deferred.make<void>()
+      const told = yield* Deferred.make<void>()
+      const second = yield* world({
+        go: [[started(told), say("now I know")]],
+        long: [[run(Deferred.await(finish)), say("it is blue")]]
+      }, { sessions, directory: place, sessionID: id })
+      yield* second.host.session.resume(id)
+      // Longer than a session stays open for nothing.
+      yield* Effect.sleep("800 millis")
+      yield* Deferred.succeed(finish, undefined)
+      yield* Deferred.await(told)
+      yield* second.host.session.wait(id)
+      expect(yield* second.host.session.finalText(id)).toBe("now I know")
+    }).pipe(Effect.scoped))
+
   it.live("is found again after a crash, goes on, and tells its answer once", () =>
     Effect.gen(function*() {
       const sessions = yield* testSessions
