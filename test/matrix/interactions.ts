@@ -1,6 +1,6 @@
 /** The host asks a person, as one text for every transport. */
 import type { ConnectionShape } from "@bezel/core/rpc"
-import { Interaction } from "@bezel/core/service"
+import { AskedRequest, type CloseReason, Interaction } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -14,18 +14,19 @@ const person = (client: ConnectionShape, session = "one") =>
   Effect.gen(function*() {
     const reply = yield* Deferred.make<{ readonly answer: string } | "declined", Error>()
     let asked = 0
-    let closed = 0
+    /** What is told of each dialog that was closed; null where the connection was lost. */
+    const closed: Array<CloseReason | null> = []
     yield* client.interactions.handle(Question, () =>
       Effect.suspend(() => {
         asked++
         return Deferred.await(reply)
       }).pipe(Effect.onInterrupt(() =>
-        Effect.sync(() => {
-          closed++
+        Effect.map(AskedRequest, (request) => {
+          closed.push(request.closed)
         })
       )))
     yield* client.select(session)
-    return { reply, asked: () => asked, closed: () => closed }
+    return { reply, asked: () => asked, closed: () => closed.length, reasons: () => closed }
   })
 
 export const interactions = (transport: TransportUnderTest) => {
@@ -49,6 +50,7 @@ export const interactions = (transport: TransportUnderTest) => {
       yield* Deferred.succeed(two.reply, { answer: "two" })
       expect(yield* Fiber.join(outcome)).toMatchObject({ type: "answered", response: { answer: "two" } })
       yield* eventually(() => one.closed() === 1)
+      expect(one.reasons()).toEqual(["answered"])
       expect(yield* host.broker.open("one")).toEqual([])
     }))
 
@@ -151,6 +153,7 @@ export const interactions = (transport: TransportUnderTest) => {
       yield* TestClock.adjust("1 minute")
       expect(yield* Fiber.join(outcome)).toEqual({ type: "expired" })
       yield* eventually(() => somebody.closed() === 1)
+      expect(somebody.reasons()).toEqual(["expired"])
     }))
 
   it.effect("with nobody there the session's policy decides, over what the interaction would like", () =>
@@ -288,6 +291,7 @@ export const interactions = (transport: TransportUnderTest) => {
       yield* eventually(() => somebody.asked() === 1)
       yield* Fiber.interrupt(outcome)
       yield* eventually(() => somebody.closed() === 1)
+      expect(somebody.reasons()).toEqual(["withdrawn"])
       expect(Exit.hasInterrupts(yield* Fiber.await(outcome))).toBe(true)
       expect(yield* host.broker.open("one")).toEqual([])
     }))
