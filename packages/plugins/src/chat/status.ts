@@ -40,6 +40,7 @@ export const activityOf = (view: ConversationView): Activity => {
   const waiting = turn.tools.find((tool) => tool.status === "waiting")
   if (waiting !== undefined) return { type: "waiting", what: `${waiting.name} waits for you` }
   const running = turn.tools.filter((tool) => tool.status === "running")
+  if (running.some(({ name }) => name === "question")) return { type: "waiting", what: "a question waits for you" }
   const first = running[0]
   if (first !== undefined) {
     return { type: "working", what: running.length === 1 ? `Running ${first.name}` : `Running ${running.length} tools` }
