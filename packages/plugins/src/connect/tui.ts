@@ -35,6 +35,8 @@ export const guidanceBlocks = (guidance: Guidance, columns: number): ReadonlyArr
 }
 
 const title = "Connect a model"
+/** Models that are found by looking. */
+const shortList = 9
 
 /** The terminal facet. */
 export const tui = Effect.fn("connect/tui")(function*(ctx: TuiContext) {
@@ -139,6 +141,7 @@ export const tui = Effect.fn("connect/tui")(function*(ctx: TuiContext) {
       if (models.length < 2) return only?.model ?? null
       return yield* ctx.ui.select({
         title: `Model of ${name}`,
+        search: models.length > shortList,
         options: models.map((model) => ({
           value: model.model,
           label: model.model,
