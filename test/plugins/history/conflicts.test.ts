@@ -179,14 +179,26 @@ describe("what is put back", () => {
 
   it.live("not what git ignores, nor repositories inside, nor files that are too large to keep, which is said", () =>
     Effect.gen(function*() {
-      const { ask, file, read, stage } = yield* world([
-        bash("echo x > build.log; head -c 5000 /dev/zero > big; mkdir inner; cd inner; git init -q; echo 1 > f"),
+      const { ask, directory, file, read, stage } = yield* world([
+        bash(
+          "echo x > build.log; echo y > cache/y; head -c 5000 /dev/zero > big; mkdir inner; cd inner; git init -q; echo 1 > f"
+        ),
         "done"
-      ], { files: { ".gitignore": "*.log\n" }, isRepository: true, settings: { maxFile: 1_000 } })
+      ], {
+        files: { ".gitignore": "*.log\ncache/\n", "old.log": "", "cache/x": "" },
+        isRepository: true,
+        settings: { maxFile: 1_000 }
+      })
       yield* ask("go")
       const staged = yield* stage()
       expect(staged).toMatchObject({ status: "staged", files: [] })
-      expect(staged.notes.join()).toContain("big stays as it is")
+      expect(staged.notes.join("\n")).toContain("big stays as it is")
+      expect(staged.notes).toContain(
+        "Commands changed what git ignores, which is not kept and stays as it is: build.log, cache/."
+      )
+      expect(staged.notes).toContain(
+        `What commands changed outside of ${directory}, if they did, is not known and stays as it is.`
+      )
       expect(read("build.log")).toBe("x\n")
       expect(fs.existsSync(file("inner/f"))).toBe(true)
     }).pipe(Effect.scoped))

@@ -85,6 +85,7 @@ describe("the journal of a session", () => {
       const journal = new Journal(path)
       for (let index = 0; index < 1_000; index++) {
         journal.append(
+          { type: "ran", marks: { ses_1: index } },
           { type: "began", id: `t${index}`, at: index, marks: {} },
           { type: "ended", id: `t${index}`, at: index },
           { type: "settled", open: [] }
@@ -93,7 +94,8 @@ describe("the journal of a session", () => {
       journal.append(change("/a", "a", 1), { type: "began", id: "open", at: 1, marks: {} })
       journal.tidy()
       const again = new Journal(path)
-      expect(again.lines).toHaveLength(2)
+      expect(again.lines).toHaveLength(3)
+      expect([again.hasRun("ses_1", 999), again.hasRun("ses_1", 1_000)]).toEqual([true, false])
       expect(again.unfinished.map(({ id }) => id)).toEqual(["open"])
     }).pipe(Effect.scoped))
 

@@ -94,7 +94,8 @@ export const sessionRevert: Execute<{
       if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
       else {
         process.stdout.write(text.out)
-        for (const note of text.notes) process.stderr.write(`bezel: ${note}\n`)
+        // They name files, and a name may hold anything.
+        for (const note of text.notes) process.stderr.write(`bezel: ${printable(note).replaceAll("\n", " ")}\n`)
       }
       return text.code
     }).pipe(Effect.scoped, Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {} })))

@@ -40,6 +40,8 @@ const Line = Schema.Union([
   Schema.Struct({ type: Schema.Literal("ended"), id: Schema.String, at: Schema.Finite }),
   /** All that had ended by then is accounted for. */
   Schema.Struct({ type: Schema.Literal("settled"), open: Schema.Array(Schema.String) }),
+  /** A command ran, whatever it did: what that was outside of the folder is not known. */
+  Schema.Struct({ type: Schema.Literal("ran"), marks: Marks }),
   /** Entries that git ignores, which commands changed: what was in them is not known. */
   Schema.Struct({ type: Schema.Literal("ignored"), marks: Marks, paths: Schema.Array(Schema.String) }),
   /** A command ran whose changes could not be seen. */
@@ -132,8 +134,14 @@ export class Journal {
   tidy(): void {
     if (this.#lines.length < manyLines) return
     const unfinished = new Set(this.unfinished.map(({ id }) => id))
+    // Of all commands that ran, the newest says as much as all.
+    const newest = this.#lines.findLast(({ type }) => type === "ran")
     const kept = this.#lines.filter((line) =>
-      line.type === "began" || line.type === "ended" ? unfinished.has(line.id) : line.type !== "settled"
+      line.type === "began" || line.type === "ended"
+        ? unfinished.has(line.id)
+        : line.type === "ran"
+        ? line === newest
+        : line.type !== "settled"
     )
     if (kept.length < this.#lines.length / 2) this.replace(kept)
   }
@@ -158,6 +166,11 @@ export class Journal {
   /** Whether the changes of a session from a place on are all here. */
   reachesBack(session: string, from: number): boolean {
     return !this.#lines.some((line) => line.type === "forgotten" && (line.marks[session] ?? -1) >= from)
+  }
+
+  /** Whether a command ran from a place on. */
+  hasRun(session: string, from: number): boolean {
+    return this.#lines.some((line) => line.type === "ran" && (line.marks[session] ?? -1) >= from)
   }
 
   /** Why commands from a place on could not be seen, each reason once. */

@@ -9,6 +9,7 @@ import type { ClearRevert, OpenSession, RevertReport, SessionRevert, StageRevert
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { randomBytes } from "node:crypto"
+import { sep } from "node:path"
 import { showPath } from "../tools/paths.ts"
 import { applySteps, keepContents, NotApplied, undo } from "./apply.ts"
 import { fileReports } from "./file-report.ts"
@@ -54,7 +55,7 @@ const leftNotes = ({ left }: Plan): ReadonlyArray<string> =>
 
 const ignoredNote = (paths: ReadonlyArray<string>, location: string): ReadonlyArray<string> => {
   if (paths.length === 0) return []
-  const shown = paths.slice(0, 10).map((path) => showPath(location, path)).join(", ")
+  const shown = paths.slice(0, 10).map((path) => showPath(location, path) + (path.endsWith(sep) ? sep : "")).join(", ")
   return [
     `Commands changed what git ignores, which is not kept and stays as it is: ${shown}${
       paths.length > 10 ? ", …" : ""
@@ -131,6 +132,9 @@ export const makeRevert = ({ historyOf, location, maxFileBytes }: RevertParts): 
         `What commands changed in files is not known, so it is not taken back: ${why}.`
       ),
       ...ignoredNote(journal.ignored(sessionID, turn.ordinal), location),
+      ...(journal.hasRun(sessionID, turn.ordinal)
+        ? [`What commands changed outside of ${location}, if they did, is not known and stays as it is.`]
+        : []),
       ...(journal.reachesBack(sessionID, turn.ordinal)
         ? []
         : ["The oldest changes to files are not kept any more, so they are not taken back."]),

@@ -94,6 +94,8 @@ export class Tracker {
   #blind: string | null = null
   #lookedAt = Number.NEGATIVE_INFINITY
   #lookMillis = 0
+  /** Where the newest command ran. */
+  #ranAt = ""
   /** Former contents that only the user's repository has, until they are copied. */
   readonly #owed = new Set<string>()
   /** What the wall clock says beside one that nobody sets. */
@@ -171,6 +173,7 @@ export class Tracker {
     return this.#step(marks, async () => {
       if (!this.#prepared) await this.#prepare()
       if (this.#blind === null && (this.#tree.isCurrent ? this.#isDue() : true)) await this.#look()
+      this.#sayRun(marks)
       if (this.#blind !== null) return this.#sayUnseen(marks, this.#blind)
       await this.#keepWritten()
       this.#checkClock()
@@ -180,6 +183,13 @@ export class Tracker {
       const { commands } = this.#neighbourhood
       this.#neighbourhood.commands = [...commands.slice(-maxRemembered), { by: this, command }]
     })
+  }
+
+  /** Once for each place. */
+  #sayRun(marks: Marks): void {
+    const place = JSON.stringify(marks)
+    if (place !== this.#ranAt) this.journal.append({ type: "ran", marks })
+    this.#ranAt = place
   }
 
   /** Contents that calls have written and the command may change next. */
