@@ -5,6 +5,7 @@
  *   answer           one short answer
  *   tools N          N requests with a call of `read` on `note.txt`, then an answer
  *   deltas N         one answer of N deltas
+ *   prose N M P      the same in paragraphs of M words (0: one), P milliseconds after every ten, and an end to look for
  *   drip N           the same, 50 a second, as models stream
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -41,9 +42,9 @@ const usage = `data: ${
 
 async function answer(messages: ReadonlyArray<Message>, response: ServerResponse): Promise<void> {
   const prompt = messages.findLast((message) =>
-    message.role === "user" && /^(answer|tools|deltas|drip)/.test(textOf(message.content))
+    message.role === "user" && /^(answer|tools|deltas|prose|drip)/.test(textOf(message.content))
   )
-  const [what = "answer", number = "0"] = textOf(prompt?.content).split(/\s+/)
+  const [what = "answer", number = "0", words = "0", pause = "0"] = textOf(prompt?.content).split(/\s+/)
   const done = messages.filter((message) => message.role === "tool").length
   response.writeHead(200, { "content-type": "text/event-stream" })
   const write = async (text: string) => {
@@ -60,6 +61,13 @@ async function answer(messages: ReadonlyArray<Message>, response: ServerResponse
     }
   } else if (what === "deltas") {
     for (let index = 0; index < Number(number); index++) await write(chunk({ content: `word${index % 10} ` }))
+  } else if (what === "prose") {
+    for (let index = 0; index < Number(number); index++) {
+      const isLast = Number(words) > 0 && index % Number(words) === Number(words) - 1
+      await write(chunk({ content: isLast ? `word${index % 10}\n\n` : `word${index % 10} ` }))
+      if (index % 10 === 9 && pause !== "0") await new Promise((resolve) => setTimeout(resolve, Number(pause)))
+    }
+    await write(chunk({ content: `The end of ${words}, ${pause}.` }))
   } else if (what === "drip") {
     for (let index = 0; index < Number(number); index++) {
       await write(chunk({ content: `word ${index} ` }))

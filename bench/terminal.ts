@@ -1,7 +1,7 @@
 /**
- * The screen alone: `node bench/terminal.ts [--entries N] [--keys N] [--deltas N] [--full-screen] [--json]`.
+ * The screen: `node bench/terminal.ts [--entries N] [--keys N] [--deltas N] [--full-screen] [--alone] [--runs N] [--json]`.
  *
- * The real terminal host and the real chat screen over a session that is nothing but its view, on a terminal that only counts:
+ * First alone, then, without `--alone`, the whole program beside others (`terminal-peers.ts`). Alone: the real terminal host and the real chat screen over a session that is nothing but its view, on a terminal that only counts:
  * what a key costs until its echo is written, in a session of many entries, in CPU of this process, so that a busy machine
  * does not show; and what an answer costs that streams in many deltas, in CPU and in bytes written per character.
  */
@@ -14,6 +14,7 @@ import { parseArgs } from "node:util"
 import { chatScreen } from "../packages/plugins/src/chat/screen.ts"
 import { tui as toolsTui } from "../packages/plugins/src/tools/tui.ts"
 import { makeStubSession } from "../test/tui/stub-session.ts"
+import { comparePeers, type PeerResult } from "./terminal-peers.ts"
 
 const { values: options } = parseArgs({
   options: {
@@ -21,6 +22,8 @@ const { values: options } = parseArgs({
     keys: { type: "string" },
     deltas: { type: "string" },
     "full-screen": { type: "boolean", default: false },
+    alone: { type: "boolean", default: false },
+    runs: { type: "string" },
     json: { type: "boolean", default: false }
   }
 })
@@ -169,8 +172,45 @@ const run = Effect.scoped(Effect.gen(function*() {
   }
 }))
 
+const ratio = (ours: number, theirs: number): string => `${(ours / theirs).toFixed(2)}x`
+
+/** Each program's figures, and Bezel's as a ratio of pi's. */
+const printPeers = (peers: ReadonlyArray<PeerResult>): void => {
+  const [bezel] = peers
+  if (bezel === undefined) return
+  for (const peer of peers) {
+    console.log(
+      `${peer.name}: first paint ${Math.round(peer.firstPaintMillis)} ms, ${
+        Math.round(peer.firstPaintCpu)
+      } ms of CPU; ` +
+        `a key to what it changes ${peer.echoMillis.toFixed(1)} ms` +
+        (peer === bezel
+          ? ""
+          : `; bezel / ${peer.name}: first paint ${ratio(bezel.firstPaintMillis, peer.firstPaintMillis)}, ` +
+            `CPU ${ratio(bezel.firstPaintCpu, peer.firstPaintCpu)}, key ${ratio(bezel.echoMillis, peer.echoMillis)}`)
+    )
+  }
+  const pi = peers.find(({ name }) => name === "pi")
+  for (const [index, ours] of bezel.answers.entries()) {
+    const theirs = pi?.answers[index]
+    if (theirs === undefined) continue
+    const what = `${ours.paragraph === 0 ? "one paragraph" : `paragraphs of ${ours.paragraph} words`}, ${
+      ours.pause === 0 ? "at once" : `${ours.pause} ms after every ten`
+    }`
+    console.log(
+      `${deltaCount} deltas in ${what}: ${ours.cpu} ms of CPU beside ${theirs.cpu} (${ratio(ours.cpu, theirs.cpu)}); ` +
+        `${ours.bytesPerCharacter.toFixed(2)} bytes written per character beside ${
+          theirs.bytesPerCharacter.toFixed(2)
+        } ` +
+        `(${ratio(ours.bytesPerCharacter, theirs.bytesPerCharacter)})`
+    )
+  }
+  if (!peers.some(({ name }) => name === "opencode")) console.log("opencode could not be had from npm")
+}
+
 const result = await Effect.runPromise(run)
-if (options.json) console.log(JSON.stringify(result))
+const peers = options.alone ? [] : await comparePeers(Number(options.runs ?? 3), deltaCount)
+if (options.json) console.log(JSON.stringify({ ...result, peers }))
 else {
   console.log(`${result.entries} entries: first paint ${result.firstPaintMillis} ms of CPU`)
   console.log(
@@ -181,5 +221,6 @@ else {
     `an answer of ${result.deltas} deltas: ${result.streamMillis} ms of CPU in ${result.frames} frames, ` +
       `${result.bytesPerCharacter} bytes written per character`
   )
+  printPeers(peers)
 }
 process.exit(0)
