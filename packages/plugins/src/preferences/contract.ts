@@ -20,7 +20,7 @@ export interface UserSettingsShape {
   readonly read: Effect.Effect<{ readonly [key: string]: JsonValue }, PreferencesError>
   /** Sets one section, or takes it out with `undefined`; everything else of the file stays as a person wrote it. */
   readonly set: (key: string, value: JsonValue | undefined) => Effect.Effect<void, PreferencesError>
-  /** Sets one member of a section, which is made if it is not there; everything else stays, also within the section. */
+  /** Sets one member of a section, which is made if it is not there; its other members and comments stay. */
   readonly setIn: (section: string, member: string, value: JsonValue) => Effect.Effect<void, PreferencesError>
 }
 
