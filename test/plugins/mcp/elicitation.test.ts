@@ -117,6 +117,32 @@ describe("what a server asks a person", () => {
       expect(site.answers).toEqual([{ action: "decline" }])
     }).pipe(Effect.scoped))
 
+  it.live("goes with its call: whose turn is interrupted is asked no more", () =>
+    Effect.gen(function*() {
+      const site = yield* realSite
+      const { host, sessionID, until } = yield* world(() => ({ real: { url: site.url } }), [
+        [call("real_ask", form({ a: { type: "string" } }))],
+        [call("real_echo", { n: 1 })],
+        "ok"
+      ])
+      const shown = yield* Deferred.make<void>()
+      const gone = yield* Deferred.make<void>()
+      yield* testPresentation(host, {
+        "test.person": (ctx) =>
+          ctx.interactions.handle(Question, () =>
+            Effect.andThen(Deferred.succeed(shown, undefined), Effect.never).pipe(
+              Effect.onInterrupt(() => Deferred.succeed(gone, undefined))
+            ))
+      }, sessionID)
+      yield* until("real", ({ status }) => status === "ready")
+      const asked = yield* Effect.forkScoped(host.ask(sessionID, "go"))
+      yield* Deferred.await(shown)
+      yield* Effect.orDie(host.session.interrupt(sessionID))
+      yield* Deferred.await(gone)
+      expect(yield* Fiber.join(asked)).toContain("aborted")
+      expect(yield* host.ask(sessionID, "again")).toBe("ok")
+    }).pipe(Effect.scoped))
+
   it.effect("may take longer than a call may: a person takes their time", () =>
     Effect.gen(function*() {
       const site = yield* realSite

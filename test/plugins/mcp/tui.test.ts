@@ -1,25 +1,37 @@
 /** `/mcp` and prompts as commands, on a terminal in memory over a real session host and a real server. */
 import { makePresentation, Plugin } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
+import { call } from "@bezel/core/testing"
+import { session as accounts } from "@bezel/plugins/accounts/session"
 import { text, type ToolCallView, type TuiContext } from "@bezel/tui"
 import { renderBlocks } from "@bezel/tui/testing"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
+import { tui as accountsTui } from "../../../packages/plugins/src/accounts/tui.ts"
 import { parsePromptCall, placesOf } from "../../../packages/plugins/src/mcp/prompts.ts"
 import { tui } from "../../../packages/plugins/src/mcp/tui.ts"
+import { tui as questionTui } from "../../../packages/plugins/src/question/tui.ts"
 import { toolCard } from "../../../packages/tui/src/card.ts"
 import { testTerminal } from "../../tui/memory-terminal.ts"
+import { authorizationServer, temporaryFolder } from "../accounts/authorization-server.ts"
+import { realSite } from "./real-site.ts"
 import { eventually, program, world } from "./world.ts"
 
-const open = (servers: Parameters<typeof world>[0], script: Parameters<typeof world>[1] = []) =>
+const open = (
+  servers: Parameters<typeof world>[0],
+  script: Parameters<typeof world>[1] = [],
+  options: Parameters<typeof world>[2] = {}
+) =>
   Effect.gen(function*() {
-    const made = yield* world(servers, script)
+    const made = yield* world(servers, script, options)
     const { host, sessionID } = made
     const there: { commands: TuiContext["commands"] | null } = { commands: null }
     const screen = yield* testTerminal({
       presentation: yield* makePresentation({ connection: yield* host.connect(sessionID), location: host.location }),
       plugins: Plugin.sources("tui", [
         Plugin.define({ id: "bezel.mcp", tui }),
+        Plugin.define({ id: "bezel.accounts", tui: accountsTui }),
+        Plugin.define({ id: "bezel.question", tui: questionTui }),
         Plugin.define({
           id: "test.screen",
           tui: (ctx) =>
@@ -63,6 +75,60 @@ describe("/mcp", () => {
       yield* screen.until("1. Enable")
       yield* screen.type("1")
       yield* until("test", ({ status }) => status === "ready")
+    }).pipe(Effect.scoped))
+
+  it.live("signs in to a server with the browser, shows what the server asks, and signs out", () =>
+    Effect.gen(function*() {
+      const authority = yield* authorizationServer
+      const site = yield* realSite
+      site.admits = (authorization) => authority.isGood(authorization?.replace(/^Bearer /, "") ?? "")
+      site.resource = { resource: site.url, authorization_servers: [authority.issuer] }
+      const form = {
+        message: "Which one?",
+        requestedSchema: {
+          type: "object",
+          properties: { size: { type: "string", enum: ["small", "large"] } },
+          required: ["size"]
+        }
+      }
+      const { host, screen, sessionID, until } = yield* open(
+        () => ({ docs: { url: site.url } }),
+        [[call("docs_ask", form)], "ok"],
+        {
+          extra: [Plugin.define({ id: "bezel.accounts", session: accounts })],
+          entries: { "bezel.accounts": { required: true, options: { directory: yield* temporaryFolder } } }
+        }
+      )
+      yield* until("docs", ({ account }) => account === "wanted")
+      yield* screen.until("The MCP server docs is not connected: it wants you to sign in, with /mcp")
+      yield* screen.type("\x10")
+      yield* screen.until(/1\. docs/)
+      yield* screen.type("1")
+      yield* screen.until(/1\. Sign in[\s\S]*2\. Connect again/)
+      yield* screen.type("1")
+      yield* screen.until("Sign in to docs")
+      yield* screen.until("code_challenge_method=S256")
+      const shown = (yield* screen.text).replaceAll(/\s+/g, "")
+      const url = /http:\/\/127\.0\.0\.1:\d+\/authorize.*?code_challenge_method=S256/.exec(shown)?.[0] ?? ""
+      const back = yield* Effect.promise(() => authority.browse(url))
+      yield* Effect.promise(async () => (await fetch(back)).text())
+      yield* screen.until("Signed in to docs.")
+      yield* until("docs", ({ account, status }) => status === "ready" && account === "signed-in")
+
+      const answer = yield* Effect.forkScoped(host.ask(sessionID, "go"))
+      // It takes keys when it does not say any more that it waits for the typing to pause.
+      const question = /^(?![\s\S]*as soon as you stop)[\s\S]*docs asks: Which one\? size\.[\s\S]*2\. large/
+      yield* screen.until(question)
+      yield* screen.type("2")
+      expect(yield* Fiber.join(answer)).toBe("ok")
+      expect(site.answers).toEqual([{ action: "accept", content: { size: "large" } }])
+
+      yield* screen.type("\x10")
+      yield* screen.until(/1\. docs/)
+      yield* screen.type("1")
+      yield* screen.until(/1\. Connect again[\s\S]*2\. Sign out/)
+      yield* screen.type("2")
+      yield* until("docs", ({ account }) => account === "wanted")
     }).pipe(Effect.scoped))
 
   it.live("says why a server is not there, and that there are none", () =>

@@ -162,11 +162,16 @@ export const tui = Effect.fn("mcp/tui")(function*(ctx: TuiContext) {
   /** Servers whose absence was told; who comes back may go again. */
   const missed = new Set<string>()
   const tell = (servers: ReadonlyArray<McpServerState>) =>
-    Effect.forEach(servers, ({ error, name, status }) => {
+    Effect.forEach(servers, ({ account, error, name, status }) => {
       if (status === "ready" || status === "disabled") missed.delete(name)
       if ((status !== "waiting" && status !== "failed") || missed.has(name)) return Effect.void
       missed.add(name)
-      return ctx.ui.notify(`The MCP server ${name} is not connected: ${error ?? "it did not say why"}. /mcp`, "warning")
+      // Where somebody has to sign in, the reason says how.
+      const hint = account === "wanted" ? "" : " /mcp"
+      return ctx.ui.notify(
+        `The MCP server ${name} is not connected: ${error ?? "it did not say why"}.${hint}`,
+        "warning"
+      )
     }, { discard: true })
 
   /** Slash commands by their name, with what takes each away. */
