@@ -80,7 +80,7 @@ describe("frames", () => {
     expect(new FrameSplitter(5).push(Buffer.from(`1\n"äö"\n`))).toBeNull()
   })
 
-  it.live("cost time in proportion to their bytes: 15 MiB in small pieces arrive at once", () =>
+  it.live("cost time in proportion to their bytes: 15 MiB in small pieces take no seconds", () =>
     Effect.gen(function*() {
       const host = yield* makeServiceHost()
       yield* provideEcho(host.directory)
@@ -88,9 +88,11 @@ describe("frames", () => {
       yield* connected(client)
       const echo = yield* client.use(Echo)
       const text = "x".repeat(15 * 1_048_576)
-      const start = performance.now()
+      const start = process.cpuUsage()
       expect((yield* echo.echo(text)).length).toBe(text.length)
-      expect(performance.now() - start).toBeLessThan(3_000)
+      // Processor time, which a busy machine does not stretch; a third of a second on a slow one.
+      const { system, user } = process.cpuUsage(start)
+      expect((system + user) / 1_000).toBeLessThan(1_500)
     }))
 })
 
