@@ -142,7 +142,8 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
         Effect.catchCause((cause) =>
           Cause.hasInterruptsOnly(cause) ? Effect.void : notify(`${what}: ${causeMessage(cause)}`, "error")
         ),
-        Effect.forkIn(scope),
+        // At once: a key that comes with the next one in the same read must find what this one has done.
+        Effect.forkIn(scope, { startImmediately: true }),
         Effect.asVoid
       )
 
