@@ -153,7 +153,8 @@ export const startTestServer = (
           })
           : Effect.fail({ code: "unknown_command" as const, message: `There is no command ${name}.` }),
       tokens: { find: (token) => callers.get(token) ?? null },
-      ...options
+      ...options,
+      limits: { lingerMillis: 0, ...options.limits }
     }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => {
       logs.push(String(message))
     })])))

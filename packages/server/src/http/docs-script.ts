@@ -35,6 +35,7 @@ const trying = (details, token) => {
         ...(body.isConnected ? { body: body.value } : {})
       })
       shown.textContent = response.status + " " + response.statusText + "\\n"
+      if (response.body === null) return
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
       for (;;) {
         const { done, value } = await reader.read()

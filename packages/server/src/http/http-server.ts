@@ -41,6 +41,8 @@ export interface HttpLimits {
   readonly stalledMillis: number
   /** For requests that are under way when the server closes; default 2 s. */
   readonly closingMillis: number
+  /** How long connections on which nothing is under way are heard out then; default 250 ms. */
+  readonly lingerMillis: number
   /** Failed authentications of one address in a minute; default 20. */
   readonly failuresPerMinute: number
 }
@@ -55,6 +57,7 @@ export const defaultLimits: HttpLimits = {
   waitingBytes: 262_144,
   stalledMillis: 60_000,
   closingMillis: 2_000,
+  lingerMillis: 250,
   failuresPerMinute: 20
 }
 
@@ -115,11 +118,13 @@ const responderOf = (
   extra: Headers,
   limits: HttpLimits,
   metrics: Metrics,
-  streaming: () => void
+  streaming: () => void,
+  isClosing: () => boolean
 ): Responder => ({
   end: (status, headers, body) => {
     if (response.headersSent) return
-    response.writeHead(status, { ...common, ...extra, "content-length": Buffer.byteLength(body), ...headers })
+    const last = isClosing() ? { connection: "close" } : {}
+    response.writeHead(status, { ...common, ...extra, "content-length": Buffer.byteLength(body), ...headers, ...last })
     response.end(body)
   },
   open: (status, headers) => {
@@ -159,7 +164,7 @@ const requestListener = ({ api, guard, limits, metrics, pages, run }: Parts) => 
       count--
       metrics.streams.opened()
       response.once("close", metrics.streams.closed)
-    })
+    }, () => closing)
     response.on("error", () => {})
     // An answer without its request read whole: what is left of the body must not hold the connection.
     response.once("finish", () => {
@@ -263,6 +268,23 @@ const listen = (server: Server, host: string, port: number): Effect.Effect<numbe
     })
   })
 
+/**
+ * Completes when nobody is connected any more, or the time is up. A client that has just sent a request, on a connection that
+ * it has kept, is told that the server closes; if the connection were closed under it, it could not know what became of its
+ * request.
+ */
+const whenNone = (server: Server, millis: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const end = performance.now() + millis
+    const look = () => {
+      server.getConnections((_, count) => {
+        if (count > 0 && performance.now() < end) setTimeout(look, 10)
+        else resume(Effect.void)
+      })
+    }
+    look()
+  })
+
 /** Listens for the length of the scope. */
 export const makeHttpServer = (
   parts: { readonly api: HttpApi; readonly pages: StaticPages; readonly metrics: Metrics },
@@ -310,12 +332,12 @@ export const makeHttpServer = (
       listen(server, host, options.port ?? 0),
       () =>
         Effect.gen(function*() {
+          yield* drain
+          for (const socket of upgraded) socket.destroy()
+          yield* whenNone(server, limits.lingerMillis)
           const closed = new Promise<void>((resolve) => {
             server.close(() => resolve())
           })
-          server.closeIdleConnections()
-          yield* drain
-          for (const socket of upgraded) socket.destroy()
           server.closeAllConnections()
           yield* Effect.promise(() => closed)
         })
