@@ -1,4 +1,5 @@
 /** The boundary of calls, as one text for every transport. */
+import type { EndpointShape } from "@bezel/core/rpc"
 import { LocalService, RemoteService } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
@@ -253,6 +254,12 @@ export const calls = (transport: TransportUnderTest) => {
       expect(yield* liar.who({ user: "root", identity: { user: "root" } })).toBe("nobody")
       const [client] = yield* host.endpoint.clients
       expect(client).toMatchObject({ label: "test", user: null })
+      // The same over a way that has found out who is there.
+      const serve: EndpointShape["serve"] = (end) => host.endpoint.serve(end, { user: "ada" })
+      const { connection: known } = yield* host.connectWith({
+        connect: yield* transport.open({ ...host.endpoint, serve })
+      })
+      expect(yield* (yield* known.use(Liar)).who({ user: "root", identity: { user: "root" } })).toBe("ada")
     }))
 
   it.effect("no callback, context or signal crosses: frames are strict JSON of what the contract names", () =>
