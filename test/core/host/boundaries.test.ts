@@ -44,6 +44,7 @@ describe("a facet of", () => {
         ),
         "filesystem",
         "hooks",
+        "intake",
         "interactions.relay",
         "interactions.request",
         "models.resolve",
