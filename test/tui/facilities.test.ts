@@ -196,6 +196,23 @@ describe("dialogs", () => {
 })
 
 describe("commands and keys", () => {
+  it.live("have done what they do before the next key of the same read", () =>
+    Effect.gen(function*() {
+      const { screen, sent } = yield* open((facet) =>
+        Effect.gen(function*() {
+          yield* facet.commands.register("test.ask", {
+            description: "Asks",
+            run: () => Effect.flatMap(facet.ui.input({ title: "What?" }), (words) => facet.ui.notify(`It is ${words}.`))
+          })
+          yield* facet.keybindings.bind("ctrl+y", { command: "test.ask" })
+        })
+      )
+      yield* screen.type("half\x19that\r")
+      yield* screen.until("It is that.")
+      yield* screen.until(/─\nhalf\n─/)
+      expect(sent).toEqual([])
+    }))
+
   it.live("run in the facet's scope, by slash, key and call", () =>
     Effect.gen(function*() {
       const ran: Array<string> = []
