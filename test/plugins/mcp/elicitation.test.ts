@@ -6,9 +6,15 @@ import { Question, type QuestionRequest, type QuestionResponse } from "@bezel/pl
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Logger } from "effect"
 import * as TestClock from "effect/testing/TestClock"
+import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { realSite } from "./real-site.ts"
 import { world } from "./world.ts"
+
+const everything = join(
+  import.meta.dirname,
+  "../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+)
 
 type Answer = QuestionResponse | "declined"
 
@@ -117,6 +123,29 @@ describe("what a server asks a person", () => {
       expect(site.answers).toEqual([{ action: "decline" }])
     }).pipe(Effect.scoped))
 
+  it.live("is answered to the protocol's own test server, with all kinds of fields", () =>
+    Effect.gen(function*() {
+      const { host, results, sessionID, until } = yield* world(
+        () => ({ every: { command: [process.execPath, everything, "stdio"] } }),
+        [[call("every_trigger-elicitation-request", {})], "ok"]
+      )
+      const questions: Array<string> = []
+      yield* testPresentation(host, {
+        "test.person": (ctx) =>
+          ctx.interactions.handle(Question, ({ options, question }) => {
+            questions.push(question)
+            return Effect.succeed(options.length > 0 ? choose(0) : say("Ada"))
+          })
+      }, sessionID)
+      yield* until("every", ({ status }) => status === "ready")
+      expect(yield* host.ask(sessionID, "go")).toBe("ok")
+      expect(questions.length).toBeGreaterThan(5)
+      expect(results()[0]).toMatchObject({
+        isFailure: false,
+        result: expect.stringMatching(/User provided the requested information[\s\S]*Ada/)
+      })
+    }).pipe(Effect.scoped), 60_000)
+
   it.live("goes with its call: whose turn is interrupted is asked no more", () =>
     Effect.gen(function*() {
       const site = yield* realSite
@@ -169,6 +198,21 @@ describe("what a server asks a person", () => {
 })
 
 describe("a server", () => {
+  it.live("has its tools offered in one order, whatever the order it lists them in", () =>
+    Effect.gen(function*() {
+      const site = yield* realSite
+      const { host, model, sessionID, until } = yield* world(() => ({ real: { url: site.url } }), ["one", "two"])
+      yield* until("real", ({ status }) => status === "ready")
+      yield* host.ask(sessionID, "go")
+      site.tools.reverse()
+      yield* Effect.promise(site.announce)
+      yield* Effect.promise(() => site.listed(2))
+      yield* host.ask(sessionID, "again")
+      const offered = model.requests.map(({ tools }) => tools.map(({ name }) => name))
+      expect(offered[0]).toEqual(["real_ask", "real_echo", "real_repeat", "real_roots", "real_slow"])
+      expect(offered[1]).toEqual(offered[0])
+    }).pipe(Effect.scoped))
+
   it.live("is told the location as its root, and what it tells of is shown with the call and in the log", () => {
     const logged: Array<string> = []
     return Effect.gen(function*() {

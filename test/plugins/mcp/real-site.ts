@@ -21,6 +21,12 @@ export interface RealSite {
   readonly origin: string
   /** Values of `authorization` that came, one for each request. */
   readonly authorizations: Array<string | undefined>
+  /** Names of its tools, in the order in which it lists them. */
+  readonly tools: Array<string>
+  /** Tells its clients that its tools have changed. */
+  readonly announce: () => Promise<void>
+  /** Completes when its tools have been listed so often. */
+  readonly listed: (times: number) => Promise<void>
   /** Answers that people gave to what it asked. */
   readonly answers: Array<unknown>
   /** Whether a request may be let in; default: all are. */
@@ -31,13 +37,14 @@ export interface RealSite {
   challenge: string
 }
 
-const names = ["echo", "ask", "roots", "slow", "repeat"]
-
-const makeServer = (self: RealSite, authorization: () => string | undefined) => {
-  const server = new Server({ name: "real", version: "1" }, { capabilities: { tools: {}, logging: {} } })
-  server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: names.map((name) => ({ name, inputSchema: { type: "object" as const } }))
-  }))
+const makeServer = (self: RealSite, authorization: () => string | undefined, onList: () => void) => {
+  const server = new Server({ name: "real", version: "1" }, {
+    capabilities: { tools: { listChanged: true }, logging: {} }
+  })
+  server.setRequestHandler(ListToolsRequestSchema, () => {
+    onList()
+    return { tools: self.tools.map((name) => ({ name, inputSchema: { type: "object" as const } })) }
+  })
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
     const text = (value: unknown) => ({ content: [{ type: "text" as const, text: JSON.stringify(value) }] })
     if (params.name === "ask") {
@@ -68,6 +75,13 @@ const makeServer = (self: RealSite, authorization: () => string | undefined) => 
 
 const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promise<void> }> => {
   const sessions = new Map<string, StreamableHTTPServerTransport>()
+  const servers: Array<Server> = []
+  let lists = 0
+  let waiting: ReadonlyArray<() => void> = []
+  const onList = () => {
+    lists++
+    for (const look of waiting) look()
+  }
   let lastAuthorization: string | undefined
   const handle = async (request: http.IncomingMessage, response: http.ServerResponse) => {
     if (request.url?.startsWith("/.well-known/oauth-protected-resource") === true && self.resource !== null) {
@@ -99,7 +113,9 @@ const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promi
         sessions.set(id, transport)
       }
     })
-    await makeServer(self, () => lastAuthorization).connect(transport as Transport)
+    const made = makeServer(self, () => lastAuthorization, onList)
+    servers.push(made)
+    await made.connect(transport as Transport)
     await transport.handleRequest(request, response, message)
   }
   const server = http.createServer((request, response) => {
@@ -109,6 +125,18 @@ const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promi
     url: "",
     origin: "",
     authorizations: [],
+    tools: ["echo", "ask", "roots", "slow", "repeat"],
+    announce: async () => {
+      for (const server of servers) await server.sendToolListChanged()
+    },
+    listed: (times) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (lists >= times) resolve()
+        }
+        waiting = [...waiting, look]
+        look()
+      }),
     answers: [],
     admits: () => true,
     resource: null,
