@@ -3,8 +3,9 @@
  *
  * `node bench/snapshots.ts` prints, for loops of edits and of commands, in a repository and outside of one, how much longer
  * the loop takes; the aim is a tenth at most. The model answers at once in the first rows, which is the worst case, and after
- * 300 ms in the others, which is fast for a real one. On a busy machine the share of the loop that is spent waiting says more
- * than the ratio of two runs. `--only NAME` picks, `--files N` sets the size of the folder.
+ * 300 ms in the others, which is fast for a real one. The share of the loop that is spent waiting says more than the ratio of
+ * two runs, which swings on a busy machine. `--only NAME` picks, `--files N,…` sets the sizes of the folder, `--steps N` the
+ * length of the loop and `--samples N` how many are measured.
  */
 import type { HookKind, HookOptions, Namespace } from "@bezel/core/harness"
 import { Plugin } from "@bezel/core/host"
@@ -29,16 +30,19 @@ import { parseArgs } from "node:util"
 import { median, spread } from "./measure.ts"
 
 const { values: options } = parseArgs({
-  options: { only: { type: "string", default: "" }, files: { type: "string", default: "1000" } }
+  options: {
+    only: { type: "string", default: "" },
+    files: { type: "string", default: "100,5000" },
+    steps: { type: "string", default: "20" },
+    samples: { type: "string", default: "5" }
+  }
 })
-
-const fileCount = Number(options.files)
 
 const git = (directory: string, ...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-c", "user.name=b", "-c", "user.email=b@example.com", ...args], { cwd: directory })
 
 /** A folder of so many source files, 4 KiB each. */
-const fill = (directory: string, isRepository: boolean) => {
+const fill = (directory: string, isRepository: boolean, fileCount: number) => {
   for (let index = 0; index < fileCount; index++) {
     const folder = path.join(directory, `src/part${Math.floor(index / 50)}`)
     fs.mkdirSync(folder, { recursive: true })
@@ -51,7 +55,7 @@ const fill = (directory: string, isRepository: boolean) => {
   git(directory, "commit", "-q", "-m", "start")
 }
 
-const steps = 20
+const steps = Number(options.steps)
 
 const edits: ReadonlyArray<ScriptedTurn> = Array.from({ length: steps }, (_, index) => [
   call("edit", { path: "count.txt", oldText: `${index}\n`, newText: `${index + 1}\n` })
@@ -62,6 +66,7 @@ const commands = (line: (index: number) => string): ReadonlyArray<ScriptedTurn> 
 
 const loops: ReadonlyArray<{ readonly name: string; readonly script: ReadonlyArray<ScriptedTurn> }> = [
   { name: "edits", script: edits },
+  { name: "true", script: commands(() => "true # change nothing") },
   { name: "commands of 5 ms", script: commands((index) => `echo ${index} > out.txt`) },
   { name: "commands of 200 ms", script: commands((index) => `sleep 0.2; echo ${index} > out.txt`) }
 ]
@@ -112,15 +117,22 @@ const run = (directory: string, script: ReadonlyArray<ScriptedTurn>, latency: nu
     return { took: performance.now() - start, waited: waited.millis }
   }).pipe(Effect.scoped)
 
-const measureLoop = (name: string, script: ReadonlyArray<ScriptedTurn>, isRepository: boolean, latency: number) =>
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
+
+const measureLoop = (
+  { name, script }: (typeof loops)[number],
+  isRepository: boolean,
+  latency: number,
+  fileCount: number
+) =>
   Effect.gen(function*() {
     const directory = fs.realpathSync(yield* temporaryDirectory)
-    fill(directory, isRepository)
+    fill(directory, isRepository, fileCount)
     const reset = () => fs.writeFileSync(path.join(directory, "count.txt"), "0\n")
     const on: Array<number> = []
     const off: Array<number> = []
     const shares: Array<number> = []
-    for (let sample = 0; sample < 4; sample++) {
+    for (let sample = 0; sample <= Number(options.samples); sample++) {
       for (const [enabled, samples] of [[false, off], [true, on]] as const) {
         reset()
         const { took, waited } = yield* run(directory, script, latency, enabled)
@@ -137,16 +149,20 @@ const measureLoop = (name: string, script: ReadonlyArray<ScriptedTurn>, isReposi
         median(off).toFixed(0)
       } ms, with snapshots ${median(on).toFixed(0)} ms, ratio ${ratio.toFixed(2)} (spread ${
         spread(on).toFixed(2)
-      }); of the loop ${(median(shares) * 100).toFixed(1)} % is waiting for them (aim: at most 10 %)\n`
+      }); of the loop ${percent(median(shares))} (${percent(Math.min(...shares))} to ${
+        percent(Math.max(...shares))
+      }) is waiting for them (aim: at most 10 %)\n`
     )
   }).pipe(Effect.scoped)
 
 const all = Effect.gen(function*() {
   for (const latency of [0, 300]) {
-    for (const { name, script } of loops) {
-      for (const isRepository of [true, false]) {
-        if (`${name} ${isRepository ? "repository" : "folder"} ${latency}`.includes(options.only)) {
-          yield* measureLoop(name, script, isRepository, latency)
+    for (const files of options.files.split(",").map(Number)) {
+      for (const loop of loops) {
+        for (const isRepository of [true, false]) {
+          if (`${loop.name} ${isRepository ? "repository" : "folder"} ${files} ${latency}`.includes(options.only)) {
+            yield* measureLoop(loop, isRepository, latency, files)
+          }
         }
       }
     }

@@ -60,6 +60,12 @@ export const knownOfIndex = (entry: IndexEntry, indexMtimeMs: number): KnownFile
   }
 }
 
+/** An absolute path without `.` and `..`, as its folder and its name; quicker than taking apart any path. */
+const partsOf = (path: string): readonly [folder: string, name: string] => {
+  const slash = path.lastIndexOf(NodePath.sep)
+  return [slash === 0 ? NodePath.sep : path.slice(0, slash), path.slice(slash + 1)]
+}
+
 /** By absolute path. */
 export class KnownFiles {
   /** Files by name, by folder. */
@@ -67,24 +73,25 @@ export class KnownFiles {
   readonly #above = new Set<string>()
 
   get(path: string): KnownFile | undefined {
-    return this.folders.get(NodePath.dirname(path))?.get(NodePath.basename(path))
+    const [folder, name] = partsOf(path)
+    return this.folders.get(folder)?.get(name)
   }
 
   set(path: string, file: KnownFile): void {
-    const folder = NodePath.dirname(path)
+    const [folder, name] = partsOf(path)
     const files = this.folders.get(folder)
     if (files !== undefined) {
-      files.set(NodePath.basename(path), file)
+      files.set(name, file)
       return
     }
-    this.folders.set(folder, new Map([[NodePath.basename(path), file]]))
+    this.folders.set(folder, new Map([[name, file]]))
     for (let at = folder; !this.#above.has(at); at = NodePath.dirname(at)) this.#above.add(at)
   }
 
   delete(path: string): void {
-    const folder = NodePath.dirname(path)
+    const [folder, name] = partsOf(path)
     const files = this.folders.get(folder)
-    files?.delete(NodePath.basename(path))
+    files?.delete(name)
     if (files?.size === 0) this.folders.delete(folder)
   }
 

@@ -14,7 +14,7 @@ import { absent, type FileState, lookAt, observe, type Observed, sameState } fro
 import { parseIndex } from "./git-index.ts"
 import { GitObjects, hasGit } from "./git-objects.ts"
 import { KeptContent } from "./kept-content.ts"
-import { type KnownFile, KnownFiles, knownOfIndex, stampOf } from "./known-files.ts"
+import { KnownFiles, knownOfIndex, stampOf } from "./known-files.ts"
 import { hasOtherNames, mayConvert, topRules } from "./repository-rules.ts"
 import { type Seen, SeenFiles, type SeenLine, seenLine } from "./seen-files.ts"
 import { makePace, scan, type ScanPlace } from "./tree-scan.ts"
@@ -202,19 +202,21 @@ export class WorkTree {
    * size.
    */
   async #doubtConverted(repository: UserRepository): Promise<void> {
-    const files: Array<readonly [string, KnownFile & { readonly state: { readonly type: "file" } }]> = []
     const attributes: Array<string> = []
-    for (const [path, { stamp, state }] of this.#known) {
-      if (NodePath.basename(path) === ".gitattributes") attributes.push(path)
-      if (stamp !== null && state.type === "file") files.push([path, { stamp, state }])
+    for (const [folder, files] of this.#known.folders) {
+      if (files.has(".gitattributes")) attributes.push(NodePath.join(folder, ".gitattributes"))
     }
     for (let at = this.#location; at !== repository.root;) {
       at = NodePath.dirname(at)
       attributes.push(NodePath.join(at, ".gitattributes"))
     }
     if (!await mayConvert(repository, attributes)) return
-    const sizes = await this.#objects?.sizes(files.map(([, { state }]) => state.id)) ?? []
-    for (const [index, [path, { state }]] of files.entries()) {
+    const files: Array<{ readonly path: string; readonly state: FileState & { readonly type: "file" } }> = []
+    for (const [path, { stamp, state }] of this.#known) {
+      if (stamp !== null && state.type === "file") files.push({ path, state })
+    }
+    const sizes = await this.#objects?.sizes(files.map(({ state }) => state.id)) ?? []
+    for (const [index, { path, state }] of files.entries()) {
       if (sizes[index] !== state.size) this.#known.set(path, { state, stamp: null })
     }
   }
