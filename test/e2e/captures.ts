@@ -116,7 +116,7 @@ export const takeCaptures = async (): Promise<ReadonlyMap<string, string>> => {
 export const withCaptures = (page: string, captures: ReadonlyMap<string, string>): string =>
   page.replace(
     /(<!-- screen: (.*?) -->\n+```text\n)(?:(?!```)[\s\S])*(```\n)/g,
-    (whole, start: string, name: string, end: string) => {
+    (_, start: string, name: string, end: string) => {
       const capture = captures.get(name)
       if (capture === undefined) throw new Error(`There is no screen of the name "${name}".`)
       return `${start}${capture}\n${end}`
