@@ -1,4 +1,5 @@
 /** Finds the repository that a folder is in by looking at files, without asking git, which would obey the repository. */
+import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 
@@ -9,7 +10,23 @@ export interface UserRepository {
   readonly commonDirectory: string
 }
 
-const readText = (file: string): Promise<string | null> => fs.readFile(file, "utf8").catch(() => null)
+/** More is no path. */
+const maxBytes = 8 * 1024
+
+/** The beginning of a regular file; what is none is not waited for. */
+const readText = async (file: string): Promise<string | null> => {
+  const handle = await fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => null)
+  if (handle === null) return null
+  try {
+    if (!(await handle.stat()).isFile()) return null
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
+    return buffer.toString("utf8", 0, bytesRead)
+  } catch {
+    return null
+  } finally {
+    await handle.close()
+  }
+}
 
 /** `null` outside of a repository. */
 export const findRepository = async (location: string): Promise<UserRepository | null> => {
