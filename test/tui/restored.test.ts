@@ -206,8 +206,11 @@ describe.each(["inline", "full", "mouse"] as const)(
 
     it("ctrl+z without a shell behind it changes nothing", async () => {
       const terminal = await ready()
+      const taken = () => terminal.raw.split("\x1b[?2004h").length
+      const before = taken()
       terminal.write("\x1a")
-      await terminal.settled()
+      // Given away and taken again.
+      await terminal.until(() => taken() > before)
       say(terminal, "still here")
       await terminal.until("You said: still here")
       expect(terminal.modes().bracketedPaste).toBe(true)
