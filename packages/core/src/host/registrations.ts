@@ -11,7 +11,14 @@ import type { ContributionEntry } from "../contribution/index.ts"
 import type { BindChange, BindFault, Binding, Registered } from "../kernel/index.ts"
 import type { ProviderDraft, ProviderRegistryService } from "../model/index.ts"
 import type { RegistrationError, ServiceDirectoryShape, ServiceError } from "../service/index.ts"
-import type { SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
+import type {
+  PromptIntake,
+  Saying,
+  SessionDeclaration,
+  SessionRevert,
+  SessionRuntimeHost,
+  TurnDecisions
+} from "../session/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
 import type {
   AgentDefinition,
@@ -47,6 +54,9 @@ export type SessionRegistration =
   | { readonly kind: "agent"; readonly entry: ContributionEntry<DefinitionDraft<AgentDefinition>> }
   | { readonly kind: "command"; readonly entry: ContributionEntry<DefinitionDraft<CommandDefinition>> }
   | { readonly kind: "skill"; readonly entry: ContributionEntry<DefinitionDraft<SkillDefinition>> }
+  | { readonly kind: "decision"; readonly saying: Saying<TurnDecisions> }
+  | { readonly kind: "intake"; readonly saying: Saying<PromptIntake> }
+  | { readonly kind: "reverter"; readonly saying: Saying<SessionRevert> }
   | { readonly kind: "declaration"; readonly declaration: SessionDeclaration }
 
 type Registrations = ReadonlyArray<Registered<SessionRegistration>>
@@ -163,7 +173,7 @@ export const makeBinding = (host: {
   readonly tools: Pick<ToolRegistryService, "replace" | "faults">
   readonly providers: Pick<ProviderRegistryService, "contributions">
   readonly definitions: DefinitionRegistries
-  readonly runtime: Pick<SessionRuntimeHost, "declare" | "exchanging">
+  readonly runtime: Pick<SessionRuntimeHost, "decisions" | "declare" | "exchanging" | "intakes" | "reverters">
   readonly directory: Pick<ServiceDirectoryShape, "catalogue" | "handOver">
 }): Binding<SessionRegistration> => {
   const services = makeServiceBinding(host.directory)
@@ -198,6 +208,19 @@ export const makeBinding = (host: {
           yield* skill.replace({
             remove: only(removed, "skill").map(({ entry }) => entry),
             add: only(added, "skill").map(({ entry }) => entry)
+          })
+          const { decisions, intakes, reverters } = host.runtime
+          yield* decisions.replace({
+            remove: only(removed, "decision").map(({ saying }) => saying),
+            add: only(added, "decision").map(({ saying }) => saying)
+          })
+          yield* intakes.said.replace({
+            remove: only(removed, "intake").map(({ saying }) => saying),
+            add: only(added, "intake").map(({ saying }) => saying)
+          })
+          yield* reverters.replace({
+            remove: only(removed, "reverter").map(({ saying }) => saying),
+            add: only(added, "reverter").map(({ saying }) => saying)
           })
           yield* host.runtime.declare({
             remove: only(removed, "declaration").map(({ declaration }) => declaration),

@@ -29,7 +29,7 @@ import type {
   ServiceDirectoryShape
 } from "../service/index.ts"
 import { MutableRemoteEvents, MutableRemoteState } from "../service/index.ts"
-import type { OpenSession, SessionApi, SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
+import type { OpenSession, Saying, SessionApi, SessionDeclaration, SessionRuntimeHost } from "../session/index.ts"
 import { declareHooks, declareNamespace, declareSection, declareSession, declareTask } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
 import type { ToolDraft, ToolRegistryService } from "../tool/index.ts"
@@ -93,6 +93,8 @@ const defined = <D>(
   ...contribution(contribute, registry.reload, registry.current),
   changes: registry.changes
 })
+
+const saying = <A>({ order, plugin }: Contributor, value: A): Saying<A> => ({ plugin, order, value })
 
 const harnessExtensions = (facet: SessionFacet, parts: SessionHostParts): HarnessExtensions & TaskExtensions => {
   const { contributor, scoped } = registering(facet)
@@ -203,9 +205,13 @@ export const makeSessionContext = (
     ),
     skill: defined(parts.definitions.skill, (change) => register({ kind: "skill", entry: { contributor, change } })),
     interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
-    turns: { configure: (options) => granted(facet, "turns", parts.runtime.configureTurns(options)) },
-    intake: (intake) => facet.own(parts.runtime.intakes.add(facet.entry.id, intake)),
-    reverting: (by) => granted(facet, "reverting", facet.own(parts.runtime.reverting(by))),
+    turns: {
+      configure: (options) =>
+        granted(facet, "turns", Effect.asVoid(register({ kind: "decision", saying: saying(contributor, options) })))
+    },
+    intake: (intake) => Effect.asVoid(register({ kind: "intake", saying: saying(contributor, intake) })),
+    reverting: (by) =>
+      granted(facet, "reverting", Effect.asVoid(register({ kind: "reverter", saying: saying(contributor, by) }))),
     job: parts.job,
     ...harnessExtensions(facet, parts)
   }

@@ -6,9 +6,9 @@
  * sub-agent's for example, is nobody's writing and passes as it is.
  */
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import type { FilePart } from "../model/index.ts"
 import type { Prompt } from "./runtime-shape.ts"
+import { makeSaid, type Said } from "./said.ts"
 
 /** Words that a person wrote, and what is attached to them already. */
 export interface WrittenPrompt {
@@ -29,9 +29,8 @@ export type PromptIntake = (
 ) => Effect.Effect<PromptAddition, { readonly message: string }>
 
 export interface Intakes {
-  /** Until the scope ends. */
-  readonly add: (plugin: string, intake: PromptIntake) => Effect.Effect<void, never, Scope.Scope>
-  /** The prompt with what the intakes add, in the order in which they came. */
+  readonly said: Said<PromptIntake>
+  /** The prompt with what the intakes add, in the order of their plugins. */
   readonly take: (
     prompt: Prompt,
     at: Pick<WrittenPrompt, "sessionID" | "conversationID">
@@ -41,28 +40,17 @@ export interface Intakes {
 const limit = "10 seconds"
 
 export const makeIntakes = (): Intakes => {
-  let all: ReadonlyArray<{ readonly plugin: string; readonly intake: PromptIntake }> = []
+  const said = makeSaid<PromptIntake>()
 
   return {
-    add: (plugin, intake) =>
-      Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => {
-          const entry = { plugin, intake }
-          all = [...all, entry]
-          return entry
-        }),
-        (entry) =>
-          Effect.sync(() => {
-            all = all.filter((other) => other !== entry)
-          })
-      )),
+    said,
     take: (prompt, at) =>
       Effect.gen(function*() {
         const words = prompt.written === true ? prompt.text : prompt.written
         if (words === undefined || words === false || words === "") return { prompt, notices: [] }
         let files = prompt.files ?? []
         const notices: Array<string> = []
-        for (const { intake, plugin } of all) {
+        for (const { plugin, value: intake } of said.all()) {
           const added = yield* Effect.suspend(() => intake({ ...at, words, files })).pipe(
             Effect.timeout(limit),
             Effect.catchCause((cause) =>

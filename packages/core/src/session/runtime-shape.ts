@@ -12,6 +12,10 @@ import type { OpenError } from "./live.ts"
 import type { OpenSession } from "./open-session.ts"
 import type { PluginCode } from "./plugin-code.ts"
 import type { ClearRevert, RevertReport, SessionRevert, StageRevert } from "./revert.ts"
+import type { Said } from "./said.ts"
+
+/** Which agents there are for turns, and when a conversation is summarized. */
+export type TurnDecisions = Partial<Pick<TurnOptions, "agent" | "compaction">>
 
 /** What somebody asks of a session. */
 export interface Prompt {
@@ -113,11 +117,13 @@ export interface SessionRuntimeHost extends SessionRuntimeShape {
   /** The model that a conversation with these settings asks next. Whether it can be used is not looked at. */
   readonly nextModel: (config: Pick<ConversationConfig, "agent" | "model">) => Effect.Effect<ModelRef>
   readonly intakes: Intakes
-  /** Who takes back what sessions have done, until the scope ends. The last one holds. */
-  readonly reverting: (by: SessionRevert) => Effect.Effect<void, never, Scope.Scope>
-  /** What turns need beyond models and tools; set by the host before anything opens. */
+  /** Who takes back what sessions have done. The last one holds. */
+  readonly reverters: Said<SessionRevert>
+  /** What plugins have decided for turns. The last one to say something holds. */
+  readonly decisions: Said<TurnDecisions>
+  /** What turns need beyond that, models and tools; set by the host before anything opens. */
   readonly configureTurns: (
-    options: Partial<Pick<TurnOptions, "agent" | "compaction" | "frames" | "hookLimit" | "job" | "place" | "retry">>
+    options: Partial<Pick<TurnOptions, "frames" | "hookLimit" | "job" | "place" | "retry">>
   ) => Effect.Effect<void>
 }
 

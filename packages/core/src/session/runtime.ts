@@ -38,7 +38,14 @@ import type { OpenSession } from "./open-session.ts"
 import { CurrentSession, makePluginCode } from "./plugin-code.ts"
 import { makeReopenable, type Reopenable } from "./reopenable.ts"
 import type { SessionRevert } from "./revert.ts"
-import type { Prompt, SessionRuntimeHost, SessionRuntimeOptions, SessionRuntimeShape } from "./runtime-shape.ts"
+import type {
+  Prompt,
+  SessionRuntimeHost,
+  SessionRuntimeOptions,
+  SessionRuntimeShape,
+  TurnDecisions
+} from "./runtime-shape.ts"
+import { makeSaid } from "./said.ts"
 import { SessionStore } from "./store.ts"
 import { titleOfView } from "./title.ts"
 
@@ -66,9 +73,10 @@ const make = (options: SessionRuntimeOptions) =>
     const limit = options.declarationLimit ?? Duration.seconds(10)
 
     let declarations: ReadonlyArray<SessionDeclaration> = []
-    let turns: Partial<Pick<TurnOptions, "agent" | "compaction" | "frames" | "hookLimit" | "job" | "place" | "retry">> =
-      {}
-    let reverters: ReadonlyArray<SessionRevert> = []
+    let turns: Partial<Pick<TurnOptions, "frames" | "hookLimit" | "job" | "place" | "retry">> = {}
+    const decisions = makeSaid<TurnDecisions>()
+    const decided = () => decisions.all().reduce<TurnDecisions>((all, { value }) => ({ ...all, ...value }), {})
+    const reverters = makeSaid<SessionRevert>()
     const intakes = makeIntakes()
     const code = makePluginCode()
     const held = new Map<string, Held>()
@@ -121,8 +129,8 @@ const make = (options: SessionRuntimeOptions) =>
         const opened = openHarness(storage, {
           ...turns,
           // Asked for each time: who says it may be exchanged for another while the session is open.
-          agent: (name) => turns.agent?.(name) ?? Effect.succeed(anyAgent),
-          compaction: Effect.suspend(() => turns.compaction ?? Effect.succeed(defaultCompaction)),
+          agent: (name) => decided().agent?.(name) ?? Effect.succeed(anyAgent),
+          compaction: Effect.suspend(() => decided().compaction ?? Effect.succeed(defaultCompaction)),
           sessionID,
           models,
           tools,
@@ -359,7 +367,7 @@ const make = (options: SessionRuntimeOptions) =>
           : Effect.flatMap(inputOf(live, inputID), (handle) => handle.wait))
 
     const reverter = Effect.suspend(() => {
-      const by = reverters.at(-1)
+      const by = reverters.all().at(-1)?.value
       return by === undefined
         ? Effect.fail(
           new HarnessFault({
@@ -406,16 +414,8 @@ const make = (options: SessionRuntimeOptions) =>
           using(sessionID, ({ session }) => Effect.flatMap(reverter, (by) => by.clear(session, request)))
       },
       intakes,
-      reverting: (by) =>
-        Effect.asVoid(Effect.acquireRelease(
-          Effect.sync(() => {
-            reverters = [...reverters, by]
-          }),
-          () =>
-            Effect.sync(() => {
-              reverters = reverters.filter((other) => other !== by)
-            })
-        )),
+      reverters,
+      decisions,
       finalText: (sessionID) => using(sessionID, (live) => live.harness.main.finalText),
       folder: files.folder,
       open: (sessionID, { resume = true } = {}) =>
@@ -456,7 +456,7 @@ const make = (options: SessionRuntimeOptions) =>
       nextModel: ({ agent, model }) =>
         Effect.gen(function*() {
           if (model !== null) return model
-          const offered = yield* turns.agent?.(agent) ?? Effect.succeed(anyAgent)
+          const offered = yield* decided().agent?.(agent) ?? Effect.succeed(anyAgent)
           return offered.model ?? (yield* models.table).default ?? fallbackModel
         }),
       configureTurns: (given) =>
