@@ -31,6 +31,8 @@ export interface RealSite {
   readonly answers: Array<unknown>
   /** Whether a request may be let in; default: all are. */
   admits: (authorization: string | undefined) => boolean
+  /** What a token would have to be for, by the name of the tool that is called. */
+  readonly scopes: Map<string, string>
   /** What it says of who gives tokens for it; `null`: nothing. */
   resource: { readonly [name: string]: unknown } | null
   /** What stands behind `Bearer` where nobody is let in. */
@@ -73,6 +75,9 @@ const makeServer = (self: RealSite, authorization: () => string | undefined, onL
   return server
 }
 
+const isCall = (message: unknown): message is { readonly params: { readonly name: string } } =>
+  typeof message === "object" && message !== null && "method" in message && message.method === "tools/call"
+
 const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promise<void> }> => {
   const sessions = new Map<string, StreamableHTTPServerTransport>()
   const servers: Array<Server> = []
@@ -101,6 +106,11 @@ const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promi
     let body = ""
     for await (const chunk of request.setEncoding("utf8")) body += chunk
     const message: unknown = body === "" ? undefined : JSON.parse(body)
+    const scope = isCall(message) ? self.scopes.get(message.params.name) : undefined
+    if (scope !== undefined) {
+      response.writeHead(403, { "www-authenticate": `Bearer error="insufficient_scope", scope="${scope}"` }).end("no")
+      return
+    }
     const known = sessions.get(String(request.headers["mcp-session-id"]))
     if (known !== undefined) return known.handleRequest(request, response, message)
     if (!isInitializeRequest(message)) {
@@ -139,6 +149,7 @@ const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promi
       }),
     answers: [],
     admits: () => true,
+    scopes: new Map(),
     resource: null,
     challenge: ""
   }

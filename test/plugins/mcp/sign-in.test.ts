@@ -158,6 +158,26 @@ describe("a server that wants a sign-in", () => {
       expect(results()[0]).toMatchObject({ isFailure: false })
     }).pipe(Effect.scoped))
 
+  it.live("that wants more of a token for one tool says what, and stays for the others", () =>
+    Effect.gen(function*() {
+      const { authority, site } = yield* guarded
+      site.scopes.set("slow", "docs:write docs:slow")
+      const { host, results, sessionID, signIn, until } = yield* signedOut(authority, site, yield* temporaryFolder, {
+        script: [[call("docs_slow", {})], "one", [call("docs_echo", {})], "two"]
+      })
+      yield* signIn
+      yield* until("docs", ({ status }) => status === "ready")
+      yield* host.ask(sessionID, "go")
+      expect(results()[0]).toMatchObject({
+        isFailure: true,
+        result: 'The MCP server docs: the sign-in does not allow this; put the scopes "docs:write docs:slow" into ' +
+          "oauth.scopes of its setting and sign in again with /mcp or bezel auth login docs."
+      })
+      yield* host.ask(sessionID, "again")
+      expect(results()[0]).toMatchObject({ isFailure: false })
+      yield* until("docs", ({ account, status }) => status === "ready" && account === "signed-in")
+    }).pipe(Effect.scoped))
+
   it.live("is signed out of, and wants a sign-in again", () =>
     Effect.gen(function*() {
       const { authority, site } = yield* guarded

@@ -10,6 +10,9 @@ import type { McpFailure } from "./failure.ts"
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
+/** Why somebody has to sign in: for the first time, anew, or for rights that the token has not, as the server names them. */
+export type Wanted = "first" | "again" | { readonly scopes: string }
+
 /** The token of a server, or another one in place of one that it refused; `null` where there is none. Rejects with why not. */
 export type TokenSource = (refused: Redacted.Redacted | null) => Promise<Redacted.Redacted | null>
 
@@ -27,15 +30,20 @@ export interface BearerOptions {
   readonly url: string
   readonly token: TokenSource
   readonly base: Fetch
-  /** What is said where somebody has to sign in; `again`: it was signed in to. */
-  readonly wanted: (again: boolean) => McpFailure
+  /** What is said where somebody has to sign in. */
+  readonly wanted: (why: Wanted) => McpFailure
 }
+
+/** What a token would have to be for (RFC 6750, 3). */
+const scopesIn = (challenge: string | null): string =>
+  /\bscope="([\x21\x23-\x5b\x5d-\x7e ]{1,500})"/.exec(challenge ?? "")?.[1] ?? ""
 
 export const makeBearer = ({ base, token, url, wanted }: BearerOptions): Bearer => {
   const { origin } = new URL(url)
   const sent = new Set<string>()
   let signedIn = false
   let hadToken = false
+  let missing = ""
 
   const withToken = (init: RequestInit | undefined, one: Redacted.Redacted): RequestInit => {
     const headers = new Headers(init?.headers)
@@ -46,22 +54,28 @@ export const makeBearer = ({ base, token, url, wanted }: BearerOptions): Bearer 
 
   return {
     signedIn: () => signedIn,
-    refusal: (status) => status === 401 || (status === 403 && hadToken) ? wanted(hadToken) : null,
+    refusal: (status) =>
+      status === 401
+        ? wanted(hadToken ? "again" : "first")
+        : status === 403 && missing !== ""
+        ? wanted({ scopes: missing })
+        : null,
     hide: (text) => [...sent].reduce((hidden, one) => hidden.replaceAll(one, "<token>"), text),
     fetch: async (at, init) => {
       const one = new URL(at).origin === origin ? await token(null) : null
       if (one === null) return await base(at, init)
       hadToken = true
       const first = await base(at, withToken(init, one))
+      missing = first.status === 403 ? scopesIn(first.headers.get("www-authenticate")) : ""
       if (first.status !== 401) {
-        signedIn = first.ok
+        signedIn ||= first.ok
         return first
       }
       const other = await token(one)
       if (other === null || Redacted.value(other) === Redacted.value(one)) return first
       await first.body?.cancel().catch(() => {})
       const second = await base(at, withToken(init, other))
-      signedIn = second.ok
+      signedIn ||= second.ok
       return second
     }
   }

@@ -20,7 +20,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { basename } from "node:path"
 import { pathToFileURL } from "node:url"
-import { type Bearer, makeBearer } from "./bearer-fetch.ts"
+import { type Bearer, makeBearer, type Wanted } from "./bearer-fetch.ts"
 import { boundedFetch } from "./bounded-fetch.ts"
 import type { McpServer } from "./contract.ts"
 import type { ElicitationAnswer } from "./elicitation.ts"
@@ -66,8 +66,8 @@ export interface ConnectOptions {
   readonly log: (line: string) => void
   /** The token of a sign-in to an address, or another one in place of one that was refused. */
   readonly token: (refused: Redacted.Redacted | null) => Effect.Effect<Redacted.Redacted | null, McpFailure>
-  /** What is said where somebody has to sign in; `again`: it was signed in to. */
-  readonly wanted: (again: boolean) => McpFailure
+  /** What is said where somebody has to sign in. */
+  readonly wanted: (why: Wanted) => McpFailure
   /** What the server asks a person, answered by one. */
   readonly elicit: (params: unknown) => Effect.Effect<ElicitationAnswer>
 }

@@ -16,6 +16,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { QuestionRequest } from "../question/contract.ts"
+import type { Wanted } from "./bearer-fetch.ts"
 import { connect, type Connection, type ConnectOptions } from "./connection.ts"
 import type { McpPrompt, McpServer, McpServerState, McpStatus } from "./contract.ts"
 import { answerElicitation, type Ask } from "./elicitation.ts"
@@ -90,13 +91,15 @@ export interface ServerOptions extends Omit<ConnectOptions, "elicit" | "wanted">
 }
 
 /** What is said where somebody has to sign in. */
-const wanted = (name: string) => (again: boolean): McpFailure =>
-  new McpFailure({
-    message: again
-      ? `it does not take the sign-in any more; sign in again with /mcp or bezel auth login ${name}`
-      : `it wants you to sign in, with /mcp or bezel auth login ${name}, or to say who you are in its headers`,
-    signIn: true
-  })
+const wanted = (name: string) => (why: Wanted): McpFailure => {
+  const way = `/mcp or bezel auth login ${name}`
+  const message = why === "first"
+    ? `it wants you to sign in, with ${way}, or to say who you are in its headers`
+    : why === "again"
+    ? `it does not take the sign-in any more; sign in again with ${way}`
+    : `the sign-in does not allow this; put the scopes "${why.scopes}" into oauth.scopes of its setting and sign in again with ${way}`
+  return new McpFailure({ message, signIn: true })
+}
 
 /** Starts looking after a server, until the scope ends. */
 export const makeServer = (
