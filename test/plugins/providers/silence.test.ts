@@ -106,11 +106,12 @@ describe("a server that is silent", () => {
     const { asked, closed, url } = await quiet()
     const parts: Array<ModelPart> = []
     const ended = Effect.runPromise(
-      Effect.flip(Effect.flatMap(model(wire, url), (one) =>
-        Stream.runForEach(one.stream(request()), (part) =>
-          Effect.sync(() =>
-            parts.push(part)
-          ))))
+      Effect.flip(
+        Effect.flatMap(
+          model(wire, url),
+          (one) => Stream.runForEach(one.stream(request()), (part) => Effect.sync(() => parts.push(part)))
+        )
+      )
     )
     await until(() => asked.length === 1)
     asked[0]?.writeHead(200, { "content-type": "text/event-stream" })
