@@ -1,4 +1,4 @@
-import { Plugin } from "@bezel/core/host"
+import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
 import { Interaction, RemoteService } from "@bezel/core/service"
 import { call, scriptedModel, testPresentation, testSessionHost } from "@bezel/core/testing"
 import { tool } from "@bezel/core/tool"
@@ -51,6 +51,35 @@ describe("presentation host", () => {
       }, id)
       expect(yield* host.ask(id, "go")).toBe("ok")
       expect(resultOf(model)).toBe("blue, to Red or blue?")
+    }).pipe(Effect.scoped))
+
+  it.live("asks the client first that has sent the input, and then the others", () =>
+    Effect.gen(function*() {
+      const model = scriptedModel([[call("ask", { text: "1" })], "ok", [call("ask", { text: "2" })], "ok"])
+      const host = yield* testSessionHost([asking], { model })
+      const { id } = yield* host.session.create()
+      let asked: ReadonlyArray<string> = []
+      const client = (name: string) =>
+        Effect.gen(function*() {
+          const connection = yield* host.connect(id)
+          yield* connection.interactions.handle(Question, () =>
+            Effect.suspend(() => {
+              asked = [...asked, name]
+              return Effect.as(eventually(() => asked.length === 2), { answer: name })
+            }))
+          // Behind what this client has said that it handles.
+          yield* connection.catalogue
+          const conversation = yield* connection.use(Conversation, { key: conversationKey(id, "c1") })
+          return Effect.gen(function*() {
+            asked = []
+            const { inputID } = yield* conversation.send({ text: "go" })
+            yield* conversation.wait({ inputID })
+            return asked
+          })
+        })
+      const [one, two] = [yield* client("one"), yield* client("two")]
+      expect(yield* two).toEqual(["two", "one"])
+      expect(yield* one).toEqual(["one", "two"])
     }).pipe(Effect.scoped))
 
   it.live("settles what a tool asks at once where nobody is there, as the interaction says", () =>

@@ -6,6 +6,7 @@ import {
   duplex,
   Endpoint,
   listenUnix,
+  loopback,
   makeMemoryPair,
   once,
   portTransport,
@@ -385,6 +386,30 @@ describe("a handshake", () => {
         ].sort())
       }).pipe(Effect.provide(Logger.layer([logger])))
     }))
+
+  it.effect("compares again with each host that it comes back to", () =>
+    Effect.gen(function*() {
+      const hosts = [yield* makeServiceHost(), yield* makeServiceHost()] as const
+      yield* hosts[0].directory.provide(Older, { run: () => Effect.succeed(1) })
+      yield* hosts[1].directory.provide(Newer, { run: () => Effect.succeed(2) })
+      let now = 0
+      const client = yield* hosts[0].connect({
+        connect: Effect.suspend(() => loopback(hosts[now === 0 ? 0 : 1].endpoint)),
+        retry: { first: 0, longest: 0 }
+      })
+      yield* connected(client)
+      const older = yield* client.use(Older)
+      expect(yield* older.run()).toBe(1)
+      expect(client.state.value).toEqual({ status: "connected" })
+      now = 1
+      yield* client.drop
+      const state = yield* until(client.state, ({ mismatches }) => mismatches !== undefined)
+      expect(state.mismatches).toEqual([{ kind: "contract", id: "test.versioned", here: "1", there: "2" }])
+      now = 0
+      yield* client.drop
+      yield* until(client.state, ({ mismatches, status }) => status === "connected" && mismatches === undefined)
+      expect(yield* older.run()).toBe(1)
+    }).pipe(Effect.provide(Logger.layer([]))))
 
   it.effect("refuses a client of another protocol in words", () =>
     Effect.gen(function*() {
