@@ -178,6 +178,17 @@ describe("a server that wants a sign-in", () => {
       yield* until("docs", ({ account, status }) => status === "ready" && account === "signed-in")
     }).pipe(Effect.scoped))
 
+  it.live("tells of stored keys that are damaged, which are nothing to a server that wants none", () =>
+    Effect.gen(function*() {
+      const { authority, site } = yield* guarded
+      const folder = yield* temporaryFolder
+      fs.writeFileSync(path.join(folder, "credentials.json"), "{ damaged")
+      const { until } = yield* signedOut(authority, site, folder)
+      expect((yield* until("docs", ({ error }) => error !== null)).error).toContain("credentials.json are damaged")
+      site.admits = () => true
+      yield* until("docs", ({ account, status }) => status === "ready" && account === "none")
+    }).pipe(Effect.scoped))
+
   it.live("is signed out of, and wants a sign-in again", () =>
     Effect.gen(function*() {
       const { authority, site } = yield* guarded

@@ -62,8 +62,17 @@ export const makeBearer = ({ base, token, url, wanted }: BearerOptions): Bearer 
         : null,
     hide: (text) => [...sent].reduce((hidden, one) => hidden.replaceAll(one, "<token>"), text),
     fetch: async (at, init) => {
-      const one = new URL(at).origin === origin ? await token(null) : null
-      if (one === null) return await base(at, init)
+      let problem: unknown = null
+      const one = new URL(at).origin !== origin ? null : await token(null).catch((error: unknown) => {
+        problem = error
+        return null
+      })
+      if (one === null) {
+        // Why there is no token matters to nobody where none is wanted.
+        const open = await base(at, init)
+        if (open.status === 401 && problem !== null) throw problem
+        return open
+      }
       hadToken = true
       const first = await base(at, withToken(init, one))
       missing = first.status === 403 ? scopesIn(first.headers.get("www-authenticate")) : ""
