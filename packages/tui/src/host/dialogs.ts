@@ -12,6 +12,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { type Block, group, row, rule, type Span, span, text } from "../block.ts"
 import type { SelectAction, SelectOption, Ui } from "../contributions.ts"
+import { sanitizeLine } from "../sanitize.ts"
+import { harmless } from "./editor.ts"
 import { pressed } from "./keys.ts"
 
 /** True within what the person has just asked for: its dialogs are expected, and take keys at once. */
@@ -180,7 +182,7 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
 
   const input: Ui["input"] = (options) => {
     const asked = ask<string | null>((answer) => {
-      const line = new Input({ prompt: "› ", placeholder: options.placeholder ?? "" })
+      const line = new Input({ prompt: "› ", placeholder: sanitizeLine(options.placeholder ?? "") })
       line.focused = true
       line.onSubmit = (value) => answer(value)
       line.onEscape = () => answer(null)
@@ -190,7 +192,9 @@ export const makeDialogs = (changed: () => void, now: () => number): Dialogs => 
           ...(options.secret === true ? [hint(isListening() ? "enter takes it · esc cancel" : waiting)] : [])
         ],
         rows: (width) =>
-          options.secret === true ? [secretRow(line.getValue().length, width)] : line.render(Math.max(4, width)),
+          options.secret === true
+            ? [secretRow(line.getValue().length, width)]
+            : line.render(Math.max(4, width)).map(harmless),
         key: (sequence) => line.handleInput(sequence),
         paste: (pasted) => {
           // eslint-disable-next-line no-control-regex

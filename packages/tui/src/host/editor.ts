@@ -37,6 +37,12 @@ const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\ud800-\ud
 // eslint-disable-next-line no-control-regex
 const hidden = /[\u0080-\u009f\u00ad\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/gu
 
+/** A row of pi-tui's with what was typed or pasted into it: it has that library's own sequences, and no others. */
+export const harmless = (row: string): string => row.replace(hidden, "\ufffd")
+
+/** A name that nobody could type; put into the text, it would act on the terminal. */
+const isUntypable = (name: string): boolean => name.replace(controls, "") !== name
+
 /** What a word that begins with `@` may become. */
 export interface MentionItem {
   /** Without the `@`; one that ends with a slash can be gone into. */
@@ -52,7 +58,7 @@ type Suggest = (typed: string, line: number) => Promise<AutocompleteSuggestions 
 const slashSuggestions = (commands: () => ReadonlyArray<SlashCommand>): Suggest => (typed, line) => {
   if (line !== 0 || !/^\/\S*$/.test(typed)) return Promise.resolve(null)
   const items: Array<AutocompleteItem> = commands()
-    .filter((command) => command.name.startsWith(typed.slice(1)))
+    .filter(({ name }) => name.startsWith(typed.slice(1)) && !isUntypable(name))
     .map((command) => ({
       value: `/${command.name} `,
       label: sanitizeLine(`/${command.name}${command.argument === null ? "" : ` ${command.argument}`}`),
@@ -66,7 +72,8 @@ const mentionSuggestions =
     const match = mentionWord.exec(typed)
     const prefix = match?.[1]
     if (prefix === undefined) return null
-    const items = (await mentions(match?.[2] ?? match?.[3] ?? "")).map(({ description, value }): AutocompleteItem => {
+    const found = (await mentions(match?.[2] ?? match?.[3] ?? "")).filter(({ value }) => !isUntypable(value))
+    const items = found.map(({ description, value }): AutocompleteItem => {
       const isFolder = value.endsWith("/")
       const isOdd = /[\s"]/.test(value)
       return {
@@ -162,7 +169,7 @@ export const makeEditor = (options: {
       changed()
     },
     // The rows hold pi-tui's own cursor marks, so they cannot pass the sanitizer as a whole.
-    render: (width) => editor.render(Math.max(2, width)).map((row) => fit(row.replace(hidden, "\ufffd"), width)),
+    render: (width) => editor.render(Math.max(2, width)).map((row) => fit(harmless(row), width)),
     key: (sequence) => {
       if (sequence === "\r" || sequence === "\t") closeStaleMenu()
       editor.handleInput(sequence)
