@@ -5,6 +5,7 @@
  * Both have the form of `providers.*.models` of the settings, by provider. A damaged file counts as absent and is told.
  */
 import { privateFolder } from "@bezel/core/location"
+import { faults, renderPath } from "@bezel/core/service"
 import { readRegularFile, writePrivateFile } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -15,7 +16,27 @@ import { ModelOptions } from "./contract.ts"
 /** Models by provider and id. */
 export type ModelCatalogue = { readonly [provider: string]: { readonly [model: string]: ModelOptions } }
 
-const File = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Record(Schema.String, ModelOptions)))
+const File = Schema.Record(Schema.String, Schema.Record(Schema.String, ModelOptions))
+
+const parse = (text: string): Result.Result<unknown, string> => {
+  try {
+    return Result.succeed(JSON.parse(text))
+  } catch (error) {
+    return Result.fail(`it is no JSON (${error instanceof Error ? error.message : String(error)})`)
+  }
+}
+
+/** Where the first fault is, what is expected there, and how many more there are. */
+const decode = (value: unknown): Result.Result<ModelCatalogue, string> =>
+  Result.mapError(
+    Schema.decodeUnknownResult(File, { onExcessProperty: "error", errors: "all" })(value),
+    ({ issue }) => {
+      const [first, ...more] = faults(issue)
+      const where = first === undefined || first.path.length === 0 ? "" : ` at ${renderPath(first.path)}`
+      return `expected ${first?.expected ?? "models by provider"}${where}` +
+        (more.length === 0 ? "" : `, and ${more.length} more like that`)
+    }
+  )
 
 export const catalogueFile = "models.json"
 const maxBytes = 4 * 1024 * 1024
@@ -26,10 +47,8 @@ const readOne = (file: string) =>
     const text = yield* Effect.result(readRegularFile(file, maxBytes))
     if (Result.isFailure(text)) return told(text.failure.reason)
     if (text.success === null) return { models: {}, warnings: [] }
-    const decoded = Schema.decodeUnknownResult(File, { onExcessProperty: "error", errors: "first" })(text.success)
-    return Result.isSuccess(decoded)
-      ? { models: decoded.success, warnings: [] }
-      : told(String(decoded.failure).replace(/\s*\n\s*/g, " ").slice(0, 300))
+    const decoded = Result.flatMap(parse(text.success), decode)
+    return Result.isSuccess(decoded) ? { models: decoded.success, warnings: [] } : told(decoded.failure.slice(0, 300))
   })
 
 const merge = (earlier: ModelCatalogue, later: ModelCatalogue): ModelCatalogue => {
@@ -63,7 +82,7 @@ export const writeCatalogue = (cache: string, found: ModelCatalogue): Effect.Eff
     const file = path.join(cache, catalogueFile)
     const failed = (reason: string) => `The models cannot be kept in ${file}: ${reason}.`
     const { models } = yield* readOne(file)
-    const text = yield* Effect.orDie(Schema.encodeEffect(File)({ ...models, ...found }))
+    const text = JSON.stringify({ ...models, ...found })
     yield* Effect.try({ try: () => privateFolder(cache), catch: () => failed("its folder cannot be made") })
     yield* Effect.mapError(writePrivateFile(file, `${text}\n`), ({ reason }) => failed(reason))
   })
