@@ -178,6 +178,11 @@ describe("a session as one document", () => {
           [(exported) => void (exported.record.cost = 1e300), /cost is larger than anybody's/],
           [(exported) => void (exported.record.usage.cacheRead = -5), /usage \(cacheRead\) is below zero/],
           [(exported) => {
+            for (let number = 100; number < 1_200; number++) {
+              exported.conversations.push({ id: `c${number}`, parent: null, createdAt: 0 })
+            }
+          }, /has 1102 conversations/],
+          [(exported) => {
             for (let number = 100; number < 2_200; number++) {
               exported.entries.push({ ...exported.entries[2], id: `e${number}`, ordinal: number, edits: null })
             }

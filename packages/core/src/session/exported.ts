@@ -126,6 +126,9 @@ const maxNameLength = 500
 /** More dollars or tokens than anybody will have used. */
 const maxAmount = 1e15
 
+/** More conversations in one session than any has; each costs whoever opens it. */
+const maxConversations = 1_000
+
 /** More places at which a conversation was summarized or taken back than any has; each costs whoever reads it. */
 const maxHeads = 2_000
 
@@ -154,6 +157,9 @@ const misfit = ({ conversations, entries }: SessionExport): string | null => {
   if (ordinals.size < entries.length) return "two entries have one id"
   if (places.size < conversations.length) return "two conversations have one id"
   if (new Set(entries.map((entry) => entry.ordinal)).size < entries.length) return "two entries have one place"
+  if (conversations.length > maxConversations) {
+    return `it has ${conversations.length} conversations, and a session has at most ${maxConversations}`
+  }
   if (entries.filter(({ head }) => head !== null).length > maxHeads) {
     return `it was summarized or taken back more than ${maxHeads} times`
   }
