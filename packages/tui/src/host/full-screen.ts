@@ -16,6 +16,8 @@ const mouseOff = "\x1b[?1006l\x1b[?1000l"
 /** Wheel as arrow keys (1007): what it was is kept and brought back; where a terminal cannot, it is on as nearly everywhere. */
 const arrowsOff = "\x1b[?1007s\x1b[?1007l"
 const arrowsBack = "\x1b[?1007h\x1b[?1007r"
+/** tmux makes the screen as large as the main one was before it leaves it, and keeps rows that stand above the cursor then. */
+const home = "\x1b[H"
 
 export interface FullScreenOptions {
   /** The wheel scrolls; text is then selected with shift held, in most terminals. */
@@ -31,7 +33,7 @@ export class FullScreen extends TuiAltScreen {
   constructor(terminal: Terminal, { mouse }: FullScreenOptions) {
     super(terminal, true, undefined, { mouse: false })
     this.#on = mouse ? mouseOn : arrowsOff
-    this.#off = mouse ? mouseOff : arrowsBack
+    this.#off = (mouse ? mouseOff : arrowsBack) + home
   }
 
   /** The one listener of the base class takes keys and mouse for what is left out here. */
