@@ -56,7 +56,10 @@ const makeServer = (self: RealSite, authorization: () => string | undefined, onL
       return text(answer)
     }
     if (params.name === "roots") return text((await server.listRoots()).roots)
-    if (params.name === "repeat") throw new Error(`you said ${authorization()}`)
+    if (params.name === "repeat") {
+      await server.sendLoggingMessage({ level: "error", data: `logged ${authorization()}` }, extra.sessionId)
+      throw new Error(`you said ${authorization()}`)
+    }
     if (params.name === "slow") {
       await server.sendLoggingMessage(
         { level: "warning", data: `half way of ${params.arguments?.id}` },

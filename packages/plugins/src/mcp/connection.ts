@@ -9,25 +9,21 @@
  * in size and depth, and are decoded by whoever asked.
  */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
-import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { basename } from "node:path"
 import { pathToFileURL } from "node:url"
-import { type Bearer, makeBearer, type Wanted } from "./bearer-fetch.ts"
-import { boundedFetch } from "./bounded-fetch.ts"
+import type { Bearer } from "./bearer-fetch.ts"
 import type { McpServer } from "./contract.ts"
 import type { ElicitationAnswer } from "./elicitation.ts"
 import { McpFailure } from "./failure.ts"
-import { startProcess } from "./process.ts"
-import type * as sdkModule from "./sdk.ts"
 import { isShallow, oneLine } from "./text.ts"
+import { failureOf, loadSdk, openTransport, type Sdk, type TransportOptions } from "./transport.ts"
 
 export interface Progress {
   readonly progress: number
@@ -59,15 +55,8 @@ export interface Connection {
   readonly lost: Effect.Effect<string>
 }
 
-export interface ConnectOptions {
-  readonly location: string
+export interface ConnectOptions extends TransportOptions {
   readonly version: string
-  /** For the log. */
-  readonly log: (line: string) => void
-  /** The token of a sign-in to an address, or another one in place of one that was refused. */
-  readonly token: (refused: Redacted.Redacted | null) => Effect.Effect<Redacted.Redacted | null, McpFailure>
-  /** What is said where somebody has to sign in. */
-  readonly wanted: (why: Wanted) => McpFailure
   /** What the server asks a person, answered by one. */
   readonly elicit: (params: unknown) => Effect.Effect<ElicitationAnswer>
 }
@@ -76,40 +65,9 @@ export interface ConnectOptions {
 export const connectLimit: Duration.Input = "30 seconds"
 const requestLimit: Duration.Input = "30 seconds"
 const probeLimit: Duration.Input = "5 seconds"
-const goodbyeLimit: Duration.Input = "500 millis"
 const maxDepth = 100
 /** The library's own timers are not used: its longest one. */
 const never = 2 ** 31 - 1
-
-type Sdk = typeof sdkModule
-
-const loadSdk: Effect.Effect<Sdk> = Effect.promise(() => import("./sdk.ts"))
-
-const cause = (error: unknown): unknown =>
-  error instanceof Error && error.cause instanceof Error ? cause(error.cause) : error
-
-const failureOf = (sdk: Sdk, bearer: Bearer | null) => (error: unknown): McpFailure => {
-  const hidden = (text: string) => bearer === null ? text : bearer.hide(text)
-  if (error instanceof McpFailure) return error
-  if (error instanceof sdk.ProtocolError) {
-    const message = error.message.replace(/^(?:MCP error -?\d+: )+/, "")
-    return message === "Connection closed"
-      ? new McpFailure({ message: "the connection was lost", lost: true })
-      : new McpFailure({ message: oneLine(hidden(message), 2_000) })
-  }
-  if (error instanceof sdk.StreamableHTTPError) {
-    const code = error.code ?? 0
-    const refusal = bearer?.refusal(code) ?? null
-    if (refusal !== null) return refusal
-    const hint = code === 401 || code === 403 ? "; say who you are in its headers" : ""
-    const text = oneLine(hidden(error.message.replace(/^Streamable HTTP error: /, "")), 300)
-    return new McpFailure({ message: code >= 100 ? `it answered with HTTP status ${code}${hint}: ${text}` : text })
-  }
-  const root = cause(error)
-  const text = root instanceof Error ? root.message : String(root)
-  if (text === "Not connected") return new McpFailure({ message: "the connection was lost", lost: true })
-  return new McpFailure({ message: oneLine(text === "" ? "it cannot be reached" : hidden(text), 300) })
-}
 
 /** Answers are decoded where they are used; the library is not asked to compile schemas that a server sends. */
 const noValidator = {
@@ -120,7 +78,8 @@ const makeClient = (
   sdk: Sdk,
   options: ConnectOptions,
   onChange: () => void,
-  elicit: (params: unknown) => Promise<ElicitationAnswer>
+  elicit: (params: unknown) => Promise<ElicitationAnswer>,
+  hide: (text: string) => string
 ): Client => {
   const client = new sdk.Client({ name: "bezel", title: "Bezel", version: options.version }, {
     capabilities: { roots: {}, elicitation: { form: {} } },
@@ -138,7 +97,7 @@ const makeClient = (
   client.setNotificationHandler(sdk.PromptListChangedNotificationSchema, onChange)
   client.setNotificationHandler(sdk.LoggingMessageNotificationSchema, ({ params }) => {
     const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data)
-    options.log(oneLine(`${params.level}: ${text.slice(0, 2_000)}`, 300))
+    options.log(oneLine(`${params.level}: ${hide(text.slice(0, 2_000))}`, 300))
   })
   return client
 }
@@ -148,57 +107,6 @@ const copyOf = (content: { readonly [field: string]: string | number | boolean |
   Object.fromEntries(
     Object.entries(content).map(([name, value]) => [name, typeof value === "object" ? [...value] : value])
   )
-
-interface Opened {
-  readonly transport: Transport
-  /** Why it has ended, if it has. */
-  readonly reason: () => string | null
-  readonly goodbye: Effect.Effect<void>
-  /** `null`: no sign-in is needed there, or its headers say who one is. */
-  readonly bearer: Bearer | null
-}
-
-const openTransport = (
-  sdk: Sdk,
-  server: McpServer,
-  options: ConnectOptions
-): Effect.Effect<Opened, McpFailure, Scope.Scope> =>
-  Effect.gen(function*() {
-    if ("command" in server) {
-      const process = yield* startProcess(server, options.location, options.log)
-      const transport = new sdk.StdioTransport(process)
-      return { transport, reason: () => transport.reason, goodbye: Effect.void, bearer: null }
-    }
-    const headers = Object.fromEntries(
-      Object.entries(server.headers ?? {}).map(([name, value]) => [name, Redacted.value(value)])
-    )
-    const { MAX_MESSAGE_BYTES } = yield* Effect.promise(() => import("./stdio.ts"))
-    const run = yield* FiberSet.makeRuntimePromise<never>()
-    const base = boundedFetch(MAX_MESSAGE_BYTES)
-    const isNamed = Object.keys(headers).some((name) => name.toLowerCase() === "authorization")
-    const bearer = isNamed ? null : makeBearer({
-      url: server.url,
-      base,
-      wanted: options.wanted,
-      token: (refused) => run(options.token(refused))
-    })
-    const transport = yield* Effect.try({
-      try: () =>
-        new sdk.StreamableHTTPClientTransport(new URL(server.url), {
-          requestInit: { headers },
-          fetch: bearer?.fetch ?? base
-        }),
-      catch: failureOf(sdk, bearer)
-    })
-    const goodbye = Effect.tryPromise(() => transport.terminateSession())
-    return {
-      // Its `sessionId` is a getter of `string | undefined`, which an optional member may not be here.
-      transport: transport as Transport,
-      bearer,
-      reason: () => null,
-      goodbye: Effect.ignore(Effect.timeoutOption(goodbye, goodbyeLimit))
-    }
-  })
 
 /** Connects; fails if there is no answer in time. */
 export const connect = (
@@ -212,6 +120,7 @@ export const connect = (
     const doubts = yield* Queue.sliding<void>(1)
     const opened = yield* openTransport(sdk, server, options)
     const { bearer } = opened
+    const hide = (text: string) => bearer === null ? text : bearer.hide(text)
     const run = yield* FiberSet.makeRuntimePromise<never>()
     const asking = { count: 0 }
     const elicit = (params: unknown) =>
@@ -220,13 +129,19 @@ export const connect = (
         () => options.elicit(params),
         () => Effect.sync(() => asking.count--)
       ))
-    const client = makeClient(sdk, options, () => {
-      Queue.offerUnsafe(changes, undefined)
-    }, elicit)
+    const client = makeClient(
+      sdk,
+      options,
+      () => {
+        Queue.offerUnsafe(changes, undefined)
+      },
+      elicit,
+      hide
+    )
     Object.assign(client, {
       onerror: (error: Error) => {
         options.log(
-          oneLine(`fault: ${bearer?.hide(error.message.slice(0, 2_000)) ?? error.message.slice(0, 2_000)}`, 300)
+          oneLine(`fault: ${hide(error.message.slice(0, 2_000))}`, 300)
         )
         Queue.offerUnsafe(doubts, undefined)
       },
