@@ -50,9 +50,9 @@ describe("bezel in a terminal", () => {
     expect((await home.run(["run", "list"])).stdout).not.toMatch(/other/)
   })
 
-  it("restores the terminal when it is told to stop", async () => {
+  it.each(["bezel", "bezel --full-screen"])("restores the terminal when %s is told to stop", async (command) => {
     const home = makeHome()
-    const terminal = runInTerminal(home, around("sh -c 'echo $$ > pid; exec bezel'"))
+    const terminal = runInTerminal(home, around(`sh -c 'echo $$ > pid; exec ${command}'`))
     await terminal.shows(/bezel\/offline/)
     process.kill(Number(readFileSync(join(home.work, "pid"), "utf8")), "SIGTERM")
     await terminal.ended

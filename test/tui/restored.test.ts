@@ -53,6 +53,10 @@ const expectModesRestored = (terminal: PseudoTerminal): void => {
   if (raw.includes("\x1b[?1049h")) {
     expect(raw.lastIndexOf("\x1b[<u")).toBeGreaterThan(raw.lastIndexOf("\x1b[?1049h"))
     expect(raw.lastIndexOf("\x1b[<u")).toBeLessThan(raw.lastIndexOf("\x1b[?1049l"))
+    // With the cursor above all rows: tmux keeps those above it when it gives its main screen back.
+    expect(raw.slice(0, raw.lastIndexOf("\x1b[?1049l")).lastIndexOf("\x1b[H")).toBeGreaterThan(
+      raw.lastIndexOf("\x1b[2K")
+    )
   }
 }
 
