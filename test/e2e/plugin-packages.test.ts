@@ -180,6 +180,9 @@ describe("a plugin package", { timeout: 60_000 }, () => {
     expect(doctor.stdout).toContain(
       "! bezel-plugin-jira: linked-jira is the same plugin as bezel-plugin-jira, so it is loaded once; take one of them away"
     )
+    expect(doctor.stdout).toContain(
+      "! bezel-plugin-jira: bezel-plugin-jira is named more than once and is loaded once; take the other mentions away"
+    )
   })
 
   it("is told what is wrong with it, by doctor, with what to do", async () => {

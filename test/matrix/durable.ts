@@ -170,6 +170,18 @@ export const durable = (transport: TransportUnderTest) => {
       expect(seen.filter((number) => number !== 0)).toEqual([1, 2, 3])
     }))
 
+  it.effect("the plain stream of a durable source that has seen nothing yet loses nothing across a disconnect", () =>
+    Effect.gen(function*() {
+      const { connection, emit, frames, reconnect, remote } = yield* setup()
+      const reading = yield* Effect.forkChild(Stream.runCollect(Stream.take(remote, 2)))
+      yield* eventually(() => frames.received.some((frame) => frame.includes(`"type":"from"`)))
+      yield* connection.drop
+      yield* eventually(() => connection.state.value.status === "disconnected")
+      yield* emit(1, 2)
+      yield* reconnect
+      expect((yield* Fiber.join(reading)).map(({ number }) => number)).toEqual([1, 2])
+    }))
+
   it.effect("a consumer that is slow is waited for and misses nothing that the source keeps", () =>
     Effect.gen(function*() {
       const { emit, remote, steps } = yield* setup({ keep: 10_000 })

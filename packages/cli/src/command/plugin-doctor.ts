@@ -125,7 +125,9 @@ export const pluginDoctor: Execute<DoctorOptions> = (options, _, environment) =>
         ...duplicates.map(({ of, source }): Finding => ({
           plugin: outside.find((plugin) => plugin.source === of)?.entry.id ?? "bezel",
           state: "warning",
-          message: `${source} is the same plugin as ${of}, so it is loaded once; take one of them away`
+          message: source === of
+            ? `${source} is named more than once and is loaded once; take the other mentions away`
+            : `${source} is the same plugin as ${of}, so it is loaded once; take one of them away`
         })),
         ...left.map(({ message, plugin }): Finding => ({
           plugin: plugin ?? "bezel",
