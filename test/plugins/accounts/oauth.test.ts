@@ -64,6 +64,42 @@ describe("a sign-in", () => {
       expect((yield* Effect.flip(begun.finish("code-stolen"))).message).toContain("invalid_grant")
     }).pipe(Effect.scoped))
 
+  it.live("may find its server on the way, and takes no answer of another one", () =>
+    Effect.gen(function*() {
+      const server = yield* authorizationServer
+      const asked: Array<string> = []
+      const begun = yield* begin("acme", {
+        find: (redirectURL) => {
+          asked.push(redirectURL)
+          const { authorizeURL, issuer, tokenURL } = server
+          const clientSecret = Redacted.make("s3 cret")
+          return Effect.succeed({
+            authorizeURL,
+            tokenURL,
+            issuer,
+            clientID: "found",
+            clientSecret,
+            clientAuth: "basic",
+            resource: "https://x/"
+          })
+        }
+      })
+      const query = new URL(begun.url).searchParams
+      expect(asked).toEqual([query.get("redirect_uri")])
+      expect([query.get("client_id"), query.get("resource")]).toEqual(["found", "https://x/"])
+      const back = yield* Effect.promise(() => server.browse(begun.url))
+      const foreign = new URL(back)
+      foreign.searchParams.set("iss", "https://evil.example.com")
+      expect((yield* Effect.flip(begun.finish(foreign.href))).message).toBe(
+        `The sign-in to acme failed: the answer came from https://evil.example.com, not from ${server.issuer}.`
+      )
+      back.searchParams.set("iss", server.issuer)
+      yield* begun.finish(back.href)
+      expect(server.forms.map((form) => [form.get("basic"), form.get("client_secret"), form.get("resource")])).toEqual([
+        ["found:s3+cret", null, "https://x/"]
+      ])
+    }).pipe(Effect.scoped))
+
   it.live("is not disturbed by whoever comes without its state", () =>
     Effect.gen(function*() {
       const { begun, query, server } = yield* started()

@@ -133,6 +133,34 @@ describe("a token that was signed in for", () => {
       expect(server.forms.length).toBe(asked + 1)
     }).pipe(Effect.scoped))
 
+  it.live("that was refused is renewed before its time, once, with the secret and for the resource that it was got for", () =>
+    Effect.gen(function*() {
+      const server = yield* authorizationServer
+      const directory = yield* temporaryFolder
+      const first = yield* exchange(server)
+      yield* makeCredentialStore(directory).setGrant("acme", first, {
+        tokenURL: server.tokenURL,
+        clientID: "bezel",
+        clientSecret: Redacted.make("s3cret"),
+        clientAuth: "post",
+        resource: "https://x/"
+      })
+      const asked = server.forms.length
+      const keys = yield* Effect.forEach(
+        Array.from({ length: 5 }, () => makeCredentialStore(directory)),
+        (store) => store.get("acme", { refused: first.access }),
+        { concurrency: "unbounded" }
+      )
+      expect(new Set(keys.map(valueOf)).size).toBe(1)
+      expect(valueOf(keys[0] ?? null)).not.toBe(Redacted.value(first.access))
+      expect(server.forms.slice(asked).map((form) => [form.get("client_secret"), form.get("resource")])).toEqual([
+        ["s3cret", "https://x/"]
+      ])
+      // One that somebody else has had renewed already is no reason to do it again.
+      yield* makeCredentialStore(directory).get("acme", { refused: first.access })
+      expect(server.forms).toHaveLength(asked + 1)
+    }).pipe(Effect.scoped))
+
   it.effect("that cannot be renewed is told with the server's reason, and is kept", () =>
     Effect.gen(function*() {
       const server = yield* authorizationServer
