@@ -2,7 +2,7 @@
 import type { EndpointShape } from "@bezel/core/rpc"
 import { LocalService, RemoteService } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
 import { Models, Unknown } from "./contract.ts"
 import { connected, eventually, makeHost, parentOf, recordSpans, type TransportUnderTest } from "./harness.ts"
 import { provideModels } from "./provide.ts"
@@ -154,6 +154,33 @@ export const calls = (transport: TransportUnderTest) => {
         expect(waiting.pollUnsafe()).toBeUndefined()
         yield* Fiber.interrupt(waiting)
       }).pipe(Effect.provide(Logger.layer([logger])))
+    }))
+
+  it.effect("a handler that its host interrupts answers cancelled, and ends no other call", () =>
+    Effect.gen(function*() {
+      class Fragile extends RemoteService.make("test.fragile")({
+        methods: { fall: {}, stand: { success: Schema.String } }
+      }) {}
+      const host = yield* makeHost(transport)
+      const goOn = yield* Deferred.make<void>()
+      let standing = false
+      yield* host.directory.provide(Fragile, {
+        fall: () => Effect.interrupt,
+        stand: () =>
+          Effect.suspend(() => {
+            standing = true
+            return Effect.as(Deferred.await(goOn), "still here")
+          })
+      })
+      const fragile = yield* (yield* host.client).use(Fragile)
+      const other = yield* Effect.forkChild(fragile.stand())
+      yield* eventually(() => standing)
+      expect(yield* Effect.flip(fragile.fall())).toMatchObject({
+        code: "cancelled",
+        message: expect.stringContaining("test.fragile.fall")
+      })
+      yield* Deferred.succeed(goOn, undefined)
+      expect(yield* Fiber.join(other)).toBe("still here")
     }))
 
   it.effect("interrupting a call interrupts its handler and touches no other", () =>

@@ -1,14 +1,33 @@
 import { Conversation, conversationKey, LocationMap, Plugin } from "@bezel/core/host"
+import { makeMemoryPair } from "@bezel/core/rpc"
 import { scriptedModel, temporaryDirectory, testGlobals } from "@bezel/core/testing"
-import { Placement } from "@bezel/server"
+import { connectTo, Placement } from "@bezel/server"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
 
 const inline = (plugins: ReadonlyArray<Plugin>, ...answers: ReadonlyArray<string>) =>
   Placement.inline.pipe(
     Layer.provide(LocationMap.layer),
     Layer.provide(testGlobals(plugins, { model: scriptedModel(answers) }))
   )
+
+describe("a connection to a host that is there and says nothing", () => {
+  it.effect("is given up with timeout when its time is over", () =>
+    Effect.gen(function*() {
+      const silent = Effect.sync(() => makeMemoryPair()[0])
+      const waiting = yield* Effect.forkChild(
+        Effect.flip(Effect.scoped(connectTo(silent, { label: "test", timeLimit: "3 seconds" })))
+      )
+      yield* TestClock.adjust("2 seconds")
+      expect(waiting.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(waiting)).toMatchObject({
+        code: "timeout",
+        message: "The session host did not answer in time."
+      })
+    }))
+})
 
 describe("Placement.inline", () => {
   it.live("gives a connection to a host in this process, attached to the session that was asked for", () =>
