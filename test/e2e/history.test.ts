@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { type Home, makeHome } from "./command.ts"
-import { until } from "./run-fixture.ts"
+import { serve, until } from "./run-fixture.ts"
 import { runInTerminal, type TerminalRun } from "./terminal.ts"
 
 const sessionOf = async (home: Home): Promise<string> =>
@@ -208,4 +208,24 @@ describe("in the terminal", () => {
     expect((await home.run(["session", "list", "--search", "SHOP"])).stdout.split("\n")).toHaveLength(3)
     expect((await home.run(["session", "list", "--search", "nothing"])).stdout).toBe("")
   })
+})
+
+describe("bezel session export", () => {
+  it.each(["json", "markdown", "html"])(
+    "as %s hands a terminal nothing to obey, and a file every byte",
+    async (format) => {
+      const home = makeHome()
+      const evil = "before \u001b]0;evil\u0007 \u009b2J after"
+      home.useServer(await serve({ text: evil }))
+      await home.run(["run", "hi"])
+      const id = await sessionOf(home)
+      const { code, raw } = await runInTerminal(home, `bezel session export ${id} --format ${format}`).ended
+      expect(code).toBe(0)
+      expect(raw).toContain("before ")
+      // oxlint-disable-next-line no-control-regex
+      expect(raw).not.toMatch(/[\u001b\u0007\u009b]/)
+      if (format === "markdown") {expect((await home.run(["session", "export", id, "--format", format])).stdout)
+          .toContain(evil)}
+    }
+  )
 })

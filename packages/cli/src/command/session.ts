@@ -135,7 +135,7 @@ export const sessionExport: Execute<{ readonly format: Option<ExportFormat> }> =
   runProcess(
     Effect.gen(function*() {
       const session = yield* exportSession(id)
-      process.stdout.write(yield* Effect.promise(() => written(options.format, session)))
+      process.stdout.write(shown(yield* Effect.promise(() => written(options.format, session))))
       return exitCode.answered
     }).pipe(Effect.scoped, Effect.provide(globalLayer({ environment, trust: false })))
   )
