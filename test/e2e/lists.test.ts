@@ -98,3 +98,17 @@ describe("bezel doctor", { timeout: 60_000 }, () => {
     expect(found).toMatchObject({ status: 0, stdout: "" })
   })
 })
+
+describe("bezel session show", { timeout: 60_000 }, () => {
+  it("says of a turn that was interrupted that it was, and of one without an answer why", async () => {
+    const home = makeHome()
+    expect(await home.run(["run", "--yes", "--timeout", "2", "run sleep 30"], options)).toMatchObject({ code: 124 })
+    expect(await home.run(["run", "--continue", "--max-steps", "1", "--yes", "run true"], options)).toMatchObject({
+      code: 1
+    })
+    const [id = ""] = (await home.run(["session", "list"], options)).stdout.split(" ")
+    expect((await home.run(["session", "show", id], options)).stdout).toMatch(
+      /^> run sleep 30\n\n(\* bash sleep 30\n\n)?\(interrupted\)\n\n> run true\n\n\* bash true\n\n\(no answer: The turn ended because /
+    )
+  })
+})

@@ -103,13 +103,27 @@ export const sessionShow: Execute<{ readonly json: Flag }> = (options, [id = ""]
     })
   )
 
-/** A message as a person reads it; results of tools are left to `--json`. */
-function transcriptText(message: Pick<SessionMessage, "model">): string {
+/** Why a turn has no answer, in words; `null` for entries of other kinds. */
+function withoutAnswer({ data, kind }: Pick<SessionMessage, "data" | "kind">): string | null {
+  if (kind !== "bezel.failure") return null
+  const { error, reason } = Object(data)
+  const message: unknown = Object(error)["message"]
+  return reason === "aborted" ? "(interrupted)" : `(no answer: ${typeof message === "string" ? message : reason})`
+}
+
+/**
+ * A message as a person reads it: `>` before what was asked, `!` before what the model was told by others. Results of tools are
+ * left to `--json`.
+ */
+function transcriptText(message: Pick<SessionMessage, "data" | "kind" | "model">): string {
   const lines: Array<string> = []
+  const mark = message.kind === "bezel.user" ? "> " : "! "
+  const failure = withoutAnswer(message)
+  if (failure !== null) lines.push(failure)
   for (const { content, role } of message.model ?? []) {
     if (typeof content === "string") continue
     for (const part of content) {
-      if (part.type === "text") lines.push(role === "user" ? part.text.replace(/^/gm, "> ") : part.text)
+      if (part.type === "text") lines.push(role === "user" ? part.text.replace(/^/gm, mark) : part.text)
       if (part.type === "tool-call") lines.push(`* ${callTitle(part.name, part.params, 100)}`)
       if (part.type === "file") lines.push(`[${part.fileName ?? part.mediaType}]`)
     }
