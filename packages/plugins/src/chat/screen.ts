@@ -95,9 +95,10 @@ export const chatScreen = Effect.fnUntraced(function*(
   const isBusy = () => view()?.turn != null
   /** Something moves: also a summary that is made without a turn. */
   const isActive = () => !isStale() && (isBusy() || view()?.compaction != null)
+  let shown: ConversationView | undefined
   /** What is shown is what was last known. */
   const isStale = () => view() !== undefined && source.conversation()?.view.status !== "live"
-  const asKnown = (blocks: ReadonlyArray<Block>) => isStale() ? blocks.map(faint) : blocks
+  const asKnown = (blocks: ReadonlyArray<Block>) => isStale() || view() === undefined ? blocks.map(faint) : blocks
 
   const withConversation = <A, E>(use: (conversation: ChatConversation) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
@@ -155,7 +156,8 @@ export const chatScreen = Effect.fnUntraced(function*(
     open: Effect.succeed({
       editor,
       body: () => {
-        const current = view()
+        // On the way to another session, whose document begins below this one.
+        const current = view() ?? shown
         return [
           ...welcome,
           ...ctx.slots.render(chatSlots.header),
@@ -299,8 +301,6 @@ export const chatScreen = Effect.fnUntraced(function*(
   )))))
 
   let remembered: string | null = null
-  let shown: ConversationView | undefined
-
   const isOther = (before: ConversationView, after: ConversationView) =>
     before.conversation.sessionID !== after.conversation.sessionID
   /** Some entries were taken back. */

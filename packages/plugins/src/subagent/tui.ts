@@ -1,6 +1,7 @@
 /**
- * A sub-agent's call in the terminal: what it was asked and what it does, and, once it has answered, what that took. Written
- * against strict JSON of unknown shape: a model sends what it likes.
+ * A sub-agent's call in the terminal: what it was asked and what it does, and, once it has answered, what that took; and
+ * `/subagents`, which shows the session of one, and `/back`, which leads out of it. Written against strict JSON of unknown
+ * shape: a model sends what it likes.
  */
 import type { ConversationView } from "@bezel/core/harness"
 import {
@@ -90,9 +91,81 @@ export const backgroundBlocks = (view: ConversationView | undefined): ReadonlyAr
     return [text([muted(`${agent} `), description], { wrap: "clip", marker: span("⚙ ", { color: "accent" }) })]
   })
 
+interface KnownSubagent {
+  readonly sessionID: string
+  readonly name: string
+  readonly state: string
+}
+
+/** The sub-agents that a conversation knows of, each once, the newest first. */
+export const subagentsOf = (view: ConversationView | undefined): ReadonlyArray<KnownSubagent> => {
+  const found = new Map<string, KnownSubagent>()
+  const add = (known: KnownSubagent) => {
+    found.delete(known.sessionID)
+    found.set(known.sessionID, known)
+  }
+  const named = (agent: string, description: string) => `${agent} ${description}`.trim().replace(/\s+/g, " ")
+  for (const { data } of view?.entries ?? []) {
+    const details: unknown = typeof data === "object" && data !== null ? Reflect.get(data, "details") : undefined
+    const ended = Option.getOrNull(Schema.decodeUnknownOption(SubagentDetails)(details))
+    if (ended === null) continue
+    const { agent, description, sessionID, status } = ended
+    add({ sessionID, name: named(agent, description), state: status === "completed" ? "has answered" : status })
+  }
+  for (const { kind, status } of Object.values(view?.tasks ?? {})) {
+    const known = kind === backgroundKindName
+      ? Option.getOrNull(Schema.decodeUnknownOption(SubagentStatus)(status))
+      : null
+    if (known === null) continue
+    add({ sessionID: known.sessionID, name: named(known.agent, known.description), state: "in the background" })
+  }
+  for (const { args, progress } of view?.turn?.tools ?? []) {
+    const known = Option.getOrNull(Schema.decodeUnknownOption(SubagentProgress)(progress))
+    if (known === null) continue
+    const description: unknown = typeof args === "object" && args !== null ? Reflect.get(args, "description") : ""
+    const name = typeof description === "string" ? named("", description) : ""
+    add({ sessionID: known.sessionID, name, state: known.activity })
+  }
+  return [...found.values()].reverse()
+}
+
 /** The terminal facet. */
 export const tui = Effect.fn("subagent/tui")(function*(ctx: TuiContext) {
   yield* ctx.toolRenderers.register("subagent", subagentRenderer)
   const current = yield* currentConversation(ctx)
   yield* ctx.slots.add(chatSlots.aboveEditor, { order: 45, render: () => backgroundBlocks(current()?.view.value) })
+
+  /** The sessions out of which those of sub-agents were opened, each in the one before. */
+  let cameFrom: ReadonlyArray<{ readonly from: string; readonly to: string }> = []
+  yield* ctx.commands.register("subagent.show", {
+    slash: "subagents",
+    description: "Show what a sub-agent of this session does, or has done",
+    run: () =>
+      Effect.gen(function*() {
+        const here = yield* ctx.session.current
+        const known = subagentsOf(current()?.view.value)
+        if (here === null || known.length === 0) return yield* ctx.ui.notify("This session has no sub-agents.")
+        const sessionID = yield* ctx.ui.select({
+          title: "Sub-agents",
+          search: true,
+          options: known.map(({ name, sessionID: value, state }) => ({ value, label: name, description: state }))
+        })
+        if (sessionID === null) return
+        yield* ctx.session.select(sessionID)
+        cameFrom = [...cameFrom, { from: here.sessionID, to: sessionID }]
+        yield* ctx.ui.notify("This is the session of a sub-agent; /back leads to the one that you were in.")
+      })
+  })
+  yield* ctx.commands.register("subagent.back", {
+    slash: "back",
+    description: "Go back to the session whose sub-agent is shown",
+    run: () =>
+      Effect.gen(function*() {
+        const here = (yield* ctx.session.current)?.sessionID
+        const last = cameFrom.findLast(({ to }) => to === here)
+        if (last === undefined) return yield* ctx.ui.notify("This session was not opened as a sub-agent's.")
+        cameFrom = cameFrom.slice(0, cameFrom.lastIndexOf(last))
+        yield* ctx.session.select(last.from)
+      })
+  })
 })
