@@ -1,10 +1,11 @@
 /** How a client comes back: by itself, after delays that grow, for as long as it is wanted. */
 import { Connection, Endpoint, loopback } from "@bezel/core/rpc"
-import { InteractionBroker, ServiceDirectory, ServiceError } from "@bezel/core/service"
+import { InteractionBroker, RemoteService, ServiceDirectory, ServiceError } from "@bezel/core/service"
+import { makeServiceHost, type ServiceHost } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { until } from "../../matrix/harness.ts"
+import { eventually, until } from "../../matrix/harness.ts"
 
 const nobody = new ServiceError({ code: "disconnected", message: "Nobody is there." })
 
@@ -55,5 +56,36 @@ describe("a client whose host is not there", () => {
       const lost = yield* Clock.currentTimeMillis
       yield* TestClock.adjust("1 second")
       expect(attempts.slice(before).map((time) => time - lost)).toEqual([100, 300, 700])
+    }))
+})
+
+describe("a client that comes back to a host that has started anew", () => {
+  class Job extends RemoteService.make("test.job")({ methods: { host: { success: Schema.String } } }) {}
+
+  it.effect("takes nothing of it for what was there before, although it counts from the beginning", () =>
+    Effect.gen(function*() {
+      const [before, after] = [yield* makeServiceHost(), yield* makeServiceHost()]
+      const provide = ({ directory }: ServiceHost, name: string) =>
+        directory.provide(Job, { host: () => Effect.succeed(name) }, { key: "one" })
+      const old = yield* provide(before, "before")
+      const fresh = yield* provide(after, "after")
+      expect(fresh.generation).toBe(old.generation)
+      const host = { now: before }
+      const client = yield* before.connect({
+        connect: Effect.suspend(() => loopback(host.now.endpoint)),
+        retry: { first: 0, longest: 0 }
+      })
+      const seen: Array<string> = []
+      yield* client.observe(Job, (job) =>
+        Effect.gen(function*() {
+          const name = yield* job.host()
+          seen.push(name)
+          yield* Effect.onInterrupt(Effect.never, () => Effect.sync(() => seen.push(`${name} is over`)))
+        }))
+      yield* eventually(() => seen.length === 1)
+      host.now = after
+      yield* client.drop
+      yield* eventually(() => seen.length === 3)
+      expect(seen).toEqual(["before", "before is over", "after"])
     }))
 })
