@@ -114,6 +114,27 @@ describe("plugins from outside", () => {
     expect(stdout).not.toContain("failed")
   })
 
+  it("stand behind the built-in ones: first those that settings name, then the user's folder, then the project's", async () => {
+    const home = makeHome()
+    // Each by a name that an order by names would put elsewhere.
+    const files = {
+      "named/m.ts": "test.named",
+      ".config/bezel/plugins/z.ts": "test.user",
+      "work/.bezel/plugins/a.ts": "test.project"
+    }
+    for (const [file, id] of Object.entries(files)) {
+      home.write(
+        file,
+        `import { Plugin } from "@bezel/core"\nexport default Plugin.define({ id: "${id}", session: (ctx) => ctx.log.info("here") })`
+      )
+    }
+    home.settings({ plugins: [join(home.folder, "named/m.ts")] })
+    const { stdout } = await home.run(["plugin", "list", "--json", "--trust"])
+    const ids: ReadonlyArray<string> = stdout.trim().split("\n").map((line) => JSON.parse(line).id)
+    expect(ids.slice(-3)).toEqual(["test.named", "test.user", "test.project"])
+    expect(ids.slice(0, -3).every((id) => id.startsWith("bezel."))).toBe(true)
+  })
+
   it("get the options that the settings give them", async () => {
     const home = makeHome()
     home.write(
