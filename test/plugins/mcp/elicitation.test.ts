@@ -110,6 +110,29 @@ describe("what a server asks a person", () => {
       expect((yield* asked(form({}), [choose(1)])).answer).toEqual({ action: "decline" })
     }).pipe(Effect.scoped))
 
+  it.live("comes one form after the other, also from calls side by side", () =>
+    Effect.gen(function*() {
+      const site = yield* realSite
+      const two = (first: string, second: string) =>
+        call("real_ask", form({ [first]: { type: "string" }, [second]: { type: "string" } }))
+      const { host, sessionID, until } = yield* world(() => ({ real: { url: site.url } }), [
+        [two("a1", "a2"), two("b1", "b2")],
+        "ok"
+      ])
+      const asked: Array<string> = []
+      yield* testPresentation(host, {
+        "test.person": (ctx) =>
+          ctx.interactions.handle(Question, ({ question }) => {
+            asked.push(/ (\w\d)\.$/.exec(question)?.[1] ?? question)
+            return Effect.succeed(say("x"))
+          })
+      }, sessionID)
+      yield* until("real", ({ status }) => status === "ready")
+      yield* host.ask(sessionID, "go")
+      expect([["a1", "a2", "b1", "b2"], ["b1", "b2", "a1", "a2"]]).toContainEqual(asked)
+      expect(site.answers).toHaveLength(2)
+    }).pipe(Effect.scoped))
+
   it.live("is declined at once where nobody is there", () =>
     Effect.gen(function*() {
       const site = yield* realSite

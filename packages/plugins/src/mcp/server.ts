@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { QuestionRequest } from "../question/contract.ts"
@@ -110,6 +111,8 @@ export const makeServer = (
   Effect.gen(function*() {
     /** Calls that run, the newest last. */
     const calls = new Set<{ readonly sessionID: string; readonly ended: Latch.Latch }>()
+    // Questions of two forms in turn would be understood by nobody.
+    const oneForm = Semaphore.makeUnsafe(1)
     const options: ConnectOptions = {
       ...given,
       wanted: wanted(oneLine(name, 100)),
@@ -117,7 +120,9 @@ export const makeServer = (
       elicit: (params) => {
         const call = [...calls].at(-1)
         if (call === undefined) return Effect.succeed({ action: "decline" })
-        const asked = answerElicitation(name, params, (request) => given.ask(request, call.sessionID))
+        const asked = oneForm.withPermits(1)(
+          answerElicitation(name, params, (request) => given.ask(request, call.sessionID))
+        )
         return Effect.raceFirst(asked, Effect.as(call.ended.await, { action: "cancel" } as const))
       }
     }
