@@ -1,12 +1,14 @@
 /** The session of a sub-agent on the screen, and the way back. */
-import type { ConversationView } from "@bezel/core/harness"
+import type { ViewEntry } from "@bezel/core/harness"
 import { makePresentation } from "@bezel/core/host"
+import type { JsonValue } from "@bezel/core/json"
 import { run } from "@bezel/core/testing"
 import { builtinTerminalPlugins } from "@bezel/plugins"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { subagentsOf } from "../../../packages/plugins/src/subagent/tui.ts"
 import { testTerminal } from "../../tui/memory-terminal.ts"
+import { tool } from "../../tui/stub-session.ts"
 import { task, world } from "./world.ts"
 
 describe("the sub-agents of a session", () => {
@@ -54,7 +56,7 @@ describe("the sub-agents of a session", () => {
       calls: 1,
       usage
     }
-    const entry = (data: unknown) => ({
+    const entry = (data: JsonValue): ViewEntry => ({
       id: "e",
       kind: "bezel.tool_result",
       data,
@@ -62,7 +64,7 @@ describe("the sub-agents of a session", () => {
       head: false,
       createdAt: 0
     })
-    const view = {
+    const view: Parameters<typeof subagentsOf>[0] = {
       entries: [
         entry(null),
         entry("x"),
@@ -79,9 +81,20 @@ describe("the sub-agents of a session", () => {
         u: { kind: "other", background: true, status: null }
       },
       turn: {
-        tools: [{ args: null, progress: { sessionID: "c", activity: "reads", calls: 0 } }, { args: {}, progress: "no" }]
+        inputs: [],
+        generation: null,
+        message: null,
+        tools: [
+          tool({
+            callId: "1",
+            name: "subagent",
+            args: null,
+            progress: { sessionID: "c", activity: "reads", calls: 0 }
+          }),
+          tool({ callId: "2", name: "subagent", progress: "no" })
+        ]
       }
-    } as unknown as ConversationView
+    }
     expect(subagentsOf(view)).toEqual([
       { sessionID: "c", name: "", state: "reads" },
       { sessionID: "b", name: "plan count", state: "in the background" },

@@ -98,7 +98,9 @@ interface KnownSubagent {
 }
 
 /** The sub-agents that a conversation knows of, each once, the newest first. */
-export const subagentsOf = (view: ConversationView | undefined): ReadonlyArray<KnownSubagent> => {
+export const subagentsOf = (
+  view: Pick<ConversationView, "entries" | "tasks" | "turn"> | undefined
+): ReadonlyArray<KnownSubagent> => {
   const found = new Map<string, KnownSubagent>()
   const add = (known: KnownSubagent) => {
     found.delete(known.sessionID)
@@ -126,7 +128,7 @@ export const subagentsOf = (view: ConversationView | undefined): ReadonlyArray<K
     const name = typeof description === "string" ? named("", description) : ""
     add({ sessionID: known.sessionID, name, state: known.activity })
   }
-  return [...found.values()].reverse()
+  return [...found.values()].toReversed()
 }
 
 /** The terminal facet. */
