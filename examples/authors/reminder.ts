@@ -23,7 +23,8 @@ const reminder = TaskKind.make("example.reminder", {
         yield* Effect.sleep(Math.max(0, checkpoint.until - (yield* Clock.currentTimeMillis)))
         return {
           done: (tx) => {
-            tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text: input.text }] }] })
+            const message = { role: "user", content: [{ type: "text", text: input.text }] } as const
+            tx.write(noticeKind, { model: [message], wake: true })
             return { status: "completed", result: null } as const
           }
         }
