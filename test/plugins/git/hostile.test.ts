@@ -14,6 +14,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { trustedPath } from "../../../packages/plugins/src/git/process.ts"
+import { findRipgrep } from "../../../packages/plugins/src/tools/search-ripgrep.ts"
 
 interface Scene {
   readonly root: string
@@ -313,12 +314,38 @@ describe("a hostile repository", () => {
           process.env.PATH = before
         })
       )
-      process.env.PATH = `node_modules/.bin:${bin}:${before}`
+      const link = path.join(scene.root, "../link")
+      fs.symlinkSync(scene.root, link)
+      process.env.PATH = `node_modules/.bin:${bin}:${link}/node_modules/.bin:${before}`
       spawnSync("git", ["status"], { cwd: scene.root })
       expect(scene.ran()).toBe(true)
       scene.forget()
       const { first } = yield* useBezel(scene.root)
       expect(first).toMatchObject({ branch: "main" })
+      expect(scene.ran()).toBe(false)
+    }), 60_000)
+
+  it.live("brings no ripgrep of its own to searches in it", () =>
+    Effect.gen(function*() {
+      const scene = yield* makeScene
+      const bin = path.join(scene.root, "node_modules/.bin")
+      fs.mkdirSync(bin, { recursive: true })
+      fs.copyFileSync(scene.evil, path.join(bin, "rg"))
+      const before = process.env.PATH
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          process.env.PATH = before
+        })
+      )
+      process.env.PATH = `${bin}:${before}`
+      expect(findRipgrep(process.env.PATH)).toBe(path.join(bin, "rg"))
+      const model = scriptedModel([[call("search", { pattern: "export" })], "done"])
+      const host = yield* testSessionHost([Plugin.define({ id: "bezel.tools", session: tools })], {
+        directory: scene.root,
+        model
+      })
+      const { id } = yield* host.session.create({})
+      expect(yield* host.ask(id, "go")).toBe("done")
       expect(scene.ran()).toBe(false)
     }), 60_000)
 

@@ -11,6 +11,7 @@
  * of `PATH` or in those of the work tree, where a repository may bring a `git` of its own.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
+import { realpathSync } from "node:fs"
 import { devNull } from "node:os"
 import * as path from "node:path"
 
@@ -40,11 +41,21 @@ const isWithin = (folder: string, file: string): boolean => {
   return relative === "" || (!path.isAbsolute(relative) && relative.split(path.sep)[0] !== "..")
 }
 
+const realPath = (folder: string): string => {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
+  }
+}
+
 /** The folders of a `PATH` in which a program may be looked for. */
-export const trustedPath = (list: string | undefined, workTree: string): string =>
-  (list ?? "").split(path.delimiter)
-    .filter((folder) => path.isAbsolute(folder) && !isWithin(workTree, folder))
+export const trustedPath = (list: string | undefined, workTree: string): string => {
+  const root = realPath(workTree)
+  return (list ?? "").split(path.delimiter)
+    .filter((folder) => path.isAbsolute(folder) && !isWithin(root, realPath(folder)))
     .join(path.delimiter)
+}
 
 const environmentOf = ({ environment = {}, workTree }: GitOptions): NodeJS.ProcessEnv => {
   const kept: NodeJS.ProcessEnv = {}

@@ -3,6 +3,7 @@ import { tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as FileSystem from "node:fs/promises"
+import { trustedPath } from "../git/process.ts"
 import type { SearchDetails } from "./contract.ts"
 import { fileGlob } from "./glob.ts"
 import { printable } from "./list.ts"
@@ -28,8 +29,14 @@ const Input = Schema.Struct({
   )
 })
 
-/** `ripgrep` is the path of the program, or `null` to do without; by default it is looked for on PATH at each call. */
-export const searchTool = (directory: string, ripgrep: () => string | null = () => findRipgrep(process.env.PATH)) =>
+/**
+ * `ripgrep` is the path of the program, or `null` to do without; by default it is looked for on PATH at each call, and not in
+ * the directory, which may bring one of its own.
+ */
+export const searchTool = (
+  directory: string,
+  ripgrep: () => string | null = () => findRipgrep(trustedPath(process.env.PATH, directory))
+) =>
   tool({
     description:
       `Searches files for lines that match a regular expression. ${walkRule} At most ${MAX_MATCHES} matches, by path and line.`,
