@@ -216,6 +216,8 @@ describe("a paste", () => {
     const terminal = await ready()
     const lines = Array.from({ length: 2_000 }, (_, index) => `pasted line ${index} ${"x".repeat(36)}`).join("\r")
     expect(lines.length).toBeGreaterThan(100_000)
+    await terminal.settled()
+    const before = terminal.raw.length
     terminal.write(`\x1b[200~${lines}`)
     await terminal.settled()
     for (const part of ["\x1b[2", "01", "~"]) {
@@ -224,6 +226,8 @@ describe("a paste", () => {
     }
     await terminal.until("[paste #1 +2000 lines]")
     await terminal.settled()
+    // One edit is one frame.
+    expect(terminal.raw.slice(before).split("\x1b[?2026h")).toHaveLength(2)
     expect(terminal.text()).not.toContain("You said")
     // One undo takes all of it away again.
     terminal.write("\x1f")
