@@ -2,6 +2,7 @@ import { Plugin } from "@bezel/core/host"
 import { type Block, text } from "@bezel/tui"
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import { describe, expect, vi } from "vitest"
 import { testTerminal } from "./memory-terminal.ts"
 import { makeStubSession } from "./stub-session.ts"
@@ -43,6 +44,29 @@ const numbers = (shown: string): ReadonlyArray<number> =>
 const upTo = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => index + 1)
 
 describe("the main screen", () => {
+  it.live("stands before what the session brings has come, however long that takes", () =>
+    Effect.gen(function*() {
+      const session = yield* makeStubSession(() => Effect.void)
+      const come = yield* Latch.make()
+      const screen = yield* testTerminal({
+        presentation: {
+          ...session.presentation,
+          apply: (change) => Effect.andThen(come.await, session.presentation.apply(change))
+        },
+        plugins: Plugin.sources("tui", [Plugin.define({
+          id: "test.rows",
+          tui: (ctx) =>
+            ctx.screens.register("chat", {
+              title: "Rows",
+              open: Effect.succeed({ body: () => [text("a title")], below: () => [text("the end")] })
+            })
+        })])
+      })
+      yield* screen.until("a title\nthe end")
+      expect(yield* screen.text).not.toContain("No plugin provides")
+      yield* come.open
+    }))
+
   it.live("leaves every row in the terminal's history once, however many there are, and clears nothing", () =>
     Effect.gen(function*() {
       const { append, screen } = yield* open

@@ -54,6 +54,8 @@ export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Eff
       fullScreen: options.fullScreen ?? null,
       keybindings: options.keybindings ?? {}
     })
+    const first = options.screen ?? "chat"
+    let isOpen = false
     const boot = Kernel.make<TuiContext, Item | TerminalItem>({
       host: "tui",
       plugins: options.plugins,
@@ -65,14 +67,20 @@ export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Eff
         check: (current, plugins) => options.presentation.check(current.filter(isOther), plugins),
         dependents: (current, plugins) => options.presentation.dependents?.(current.filter(isOther), plugins) ?? [],
         apply: (change) =>
-          Effect.andThen(
-            options.presentation.apply({
+          Effect.gen(function*() {
+            const presented = options.presentation.apply({
               current: change.current.filter(isOther),
               added: change.added.filter(isOther),
               removed: change.removed.filter(isOther)
-            }),
-            host.apply(change.current.filter(isTerminalItem))
-          )
+            })
+            const shown = host.apply(change.current.filter(isTerminalItem))
+            if (isOpen) return yield* Effect.andThen(presented, shown)
+            // The screen stands before the session comes to it, which keeps the process busy when it is a long one.
+            yield* shown
+            isOpen = yield* host.show(first)
+            yield* host.draw
+            yield* presented
+          })
       },
       report: (failure) =>
         Effect.andThen(
@@ -85,8 +93,7 @@ export const runTerminal = <Item>(options: RunTerminalOptions<Item>): Effect.Eff
       Effect.andThen(
         boot,
         Effect.gen(function*() {
-          const first = options.screen ?? "chat"
-          if (!(yield* host.show(first))) {
+          if (!isOpen && !(yield* host.show(first))) {
             yield* host.notify(`No plugin provides the screen "${first}". Press ctrl+c to leave.`, "error")
           }
           for (const warning of [...options.warnings ?? [], ...host.unknownNames()]) {

@@ -18,7 +18,8 @@ import {
   isStateCell,
   jsonCodec,
   ServiceError,
-  wireOperations
+  wireOperations,
+  wireValue
 } from "../service/index.ts"
 import type { Instance, RemoteService, ServiceDirectoryShape } from "../service/index.ts"
 import { Outbox, unlimited } from "./outbox.ts"
@@ -320,7 +321,7 @@ const snapshot = (instance: Instance): Item => {
   for (const [name, schema] of statesOf(instance.token)) {
     const cell: unknown = Reflect.get(instance.implementation, name)
     if (!isStateCell(cell)) return { type: "absent", reason: "unavailable" }
-    const encoded = jsonCodec(schema).encode(cell.value)
+    const encoded = wireValue(schema, cell)
     if (Exit.isFailure(encoded)) return { type: "absent", reason: "unavailable" }
     states[name] = { sequence: cell.sequence, value: encoded.value }
   }

@@ -111,6 +111,11 @@ export class StateCell<A> implements MutableRemoteState<A> {
     return this.count
   }
 
+  /** The value in its JSON form, which is kept. */
+  get json(): JsonValue {
+    return this.encoded
+  }
+
   set(value: A): Effect.Effect<void> {
     return this.write(() => {
       const encoded = this.encode(value)
@@ -225,6 +230,12 @@ export const MutableRemoteState = {
     initial: NoInfer<A>,
     options?: { readonly sequence?: number }
   ): MutableRemoteState<A> => new StateCell(schema, initial, options?.sequence ?? 0)
+}
+
+/** The JSON form of the value under the token's own schema, which is made again only if that is another one. */
+export const wireValue = (member: AnyCodec, cell: StateCell<unknown>): Exit.Exit<JsonValue, unknown> => {
+  const codec = jsonCodec(member)
+  return codec === cell.codec ? Exit.succeed(cell.json) : codec.encode(cell.value)
 }
 
 /** The JSON form of a delivery under the token's own schema; `null` when the value is not what the token says. */

@@ -62,6 +62,8 @@ export interface TerminalHost {
   readonly unknownNames: () => ReadonlyArray<string>
   /** Shows a screen; `false` when nobody registered it. */
   readonly show: (id: string) => Effect.Effect<boolean>
+  /** Draws what there is now, without waiting for anything. */
+  readonly draw: Effect.Effect<void>
   /** Completes when the person quits or the process is told to stop; the terminal is restored by then. */
   readonly ended: Effect.Effect<TerminalEnd>
   /** Gives the terminal back now; idempotent. Closing the scope does the same. */
@@ -480,6 +482,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
           isCommand: (id) => registries.find("command", id) !== undefined
         }),
       show,
+      draw: Effect.sync(() => stage.tui.renderNow()),
       ended: Deferred.await(end),
       restore,
       fullRedraws: () => stage.tui.fullRedraws
