@@ -161,7 +161,10 @@ describe("bezel auth login and an MCP server", { timeout: 60_000 }, () => {
       expect(yield* Effect.promise(() => home.run(["run", "go"]))).toMatchObject({ code: 0, stdout: "done\n" })
       expect(messagesOf(server.requests.at(-1)?.body).at(-1)).toMatchObject({ role: "tool", content: '{"n":1}' })
 
+      const listed = Effect.map(Effect.promise(() => home.run(["auth", "list"])), ({ stdout }) => stdout)
+      expect(yield* listed).toMatch(/^docs +signed in +MCP server http:.*\/mcp$/m)
       const removed = yield* Effect.promise(() => home.run(["auth", "remove", "docs"]))
+      expect(yield* listed).not.toContain("docs")
       expect(removed.stderr).toBe("The sign-in to the MCP server docs is removed.\n")
       expect((yield* Effect.promise(() => home.run(["doctor"]))).stdout).toContain(wanted)
       expect(yield* Effect.promise(() => home.run(["auth", "login", "nowhere"]))).toMatchObject({

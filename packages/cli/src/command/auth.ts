@@ -38,11 +38,18 @@ const store: Effect.Effect<CredentialStore, never, AppPaths> = Effect.map(
   ({ data }) => makeCredentialStore(data)
 )
 
-export const authList = listing(({ models }) =>
-  Effect.map(
-    models.table,
-    ({ providers }) =>
-      [...providers.values()].flatMap(({ availability, id, key, name }) =>
+/** Providers that take a key, and the MCP servers that somebody has signed in to. */
+export const authList = listing(({ models, settings }) =>
+  Effect.gen(function*() {
+    const { providers } = yield* models.table
+    // What is damaged is told to whoever needs it.
+    const stored = yield* Effect.orElseSucceed((yield* store).list, () => [])
+    const keys = new Set(stored.map(({ provider }) => provider))
+    const servers = Object.entries(settings.get(McpSetting)).flatMap(([name, server]) =>
+      "url" in server && keys.has(credentialKey(server)) ? [{ name, url: server.url }] : []
+    )
+    return [
+      ...[...providers.values()].flatMap(({ availability, id, key, name }) =>
         key === undefined ? [] : [{
           json: { provider: id, name, key: key.source, ready: availability.ready },
           cells: [
@@ -51,8 +58,13 @@ export const authList = listing(({ models }) =>
             availability.ready ? "" : oneLine(availability.reason, 200)
           ]
         }]
-      )
-  )
+      ),
+      ...servers.map(({ name, url }) => ({
+        json: { server: name, url },
+        cells: [oneLine(name, 60), "signed in", `MCP server ${oneLine(url, 200)}`]
+      }))
+    ]
+  })
 )
 
 /** Refuses a provider that is not there, with those that are. */
