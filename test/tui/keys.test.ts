@@ -2,9 +2,10 @@ import { MemoryTerminal } from "@bezel/tui/testing"
 import { it } from "@effect/vitest"
 import xterm from "@xterm/headless"
 import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
 import { describe, expect } from "vitest"
 import { makeTerminalHost } from "../../packages/tui/src/host/facilities.ts"
-import { isKeyName } from "../../packages/tui/src/host/keys.ts"
+import { boundKeys, isKeyName } from "../../packages/tui/src/host/keys.ts"
 
 describe("names of keys", () => {
   it("are those that a terminal has", () => {
@@ -28,6 +29,19 @@ describe("names of keys", () => {
     for (const name of ["", "ctlr+t", "ctrl+", "ctrl", "strg+t", "ctrl+ctrl+t", "f13", "ctrl-t", "ctrl+tt", "ä"]) {
       expect([name, isKeyName(name)]).toEqual([name, false])
     }
+  })
+
+  it("in a list of what is bound are those of the settings and what facets bind beside them", () => {
+    const bound = (key: string, command: string) => ({
+      key,
+      plugin: "p",
+      value: { command },
+      scope: Scope.makeUnsafe()
+    })
+    expect(
+      boundKeys({ "Alt+Q": "app.help", f2: "own" }, [bound("alt+q", "chat.queue"), bound("ctrl+c", "quit")])
+        .map(({ binding, key, plugin }) => [key, binding.command, plugin])
+    ).toEqual([["Alt+Q", "app.help", "settings"], ["f2", "own", "settings"], ["ctrl+c", "quit", "p"]])
   })
 
   it.live("that there are none of are told, with how keys are written", () =>

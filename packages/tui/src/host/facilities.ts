@@ -27,7 +27,7 @@ import { AskedByPerson, makeDialogs } from "./dialogs.ts"
 import { type HostEditor, makeEditor } from "./editor.ts"
 import { guarded, makeFrame } from "./frame.ts"
 import type { FullScreenOptions } from "./full-screen.ts"
-import { pressed } from "./keys.ts"
+import { boundKeys, pressed } from "./keys.ts"
 import { makeNotices } from "./notices.ts"
 import { makePanel, type Panel } from "./panel.ts"
 import { makeRegistries, type RegistryName, type TerminalItem, type Visible } from "./registry.ts"
@@ -408,9 +408,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
         },
         keybindings: {
           bind: (key, value) => add({ terminal: "keybinding", key, value, scope }),
-          list: Effect.sync(() =>
-            registries.all("keybinding").map(({ key, plugin, value }) => ({ key, plugin, binding: value }))
-          )
+          list: Effect.sync(() => boundKeys(options.keybindings ?? {}, registries.all("keybinding")))
         },
         toolRenderers: {
           register: (key, value) => add({ terminal: "toolRenderer", key, value, scope }),

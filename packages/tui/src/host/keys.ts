@@ -1,5 +1,7 @@
 /** Names of keys, as settings and facets write them: `ctrl+t`, `alt+enter`, `f2`. */
 import { type KeyId, matchesKey } from "@earendil-works/pi-tui"
+import type { Keybinding } from "../contributions.ts"
+import type { Visible } from "./registry.ts"
 
 const named = new Set(
   ("escape esc enter return tab space backspace delete insert clear home end pageup pagedown up down left right " +
@@ -25,4 +27,18 @@ export const isKeyName = (name: string): boolean => {
   const held = parts.slice(0, isPlus ? -2 : -1)
   return (named.has(key) || /^[\x21-\x7e]$/.test(key)) && new Set(held).size === held.length &&
     held.every((modifier) => modifiers.has(modifier))
+}
+
+/** What keys do: those of the settings, and of what facets bind that which the settings leave. */
+export const boundKeys = (
+  settings: { readonly [key: string]: string },
+  bindings: ReadonlyArray<Visible<Keybinding>>
+): ReadonlyArray<{ readonly key: string; readonly plugin: string; readonly binding: Keybinding }> => {
+  const taken = new Set(Object.keys(settings).map((key) => key.toLowerCase()))
+  return [
+    ...Object.entries(settings).map(([key, command]) => ({ key, plugin: "settings", binding: { command } })),
+    ...bindings.flatMap(({ key, plugin, value }) =>
+      taken.has(key.toLowerCase()) ? [] : [{ key, plugin, binding: value }]
+    )
+  ]
 }
