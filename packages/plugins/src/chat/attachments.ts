@@ -21,7 +21,7 @@ export interface Attachments {
   /** The text by which files that were sent with `text` are attached again. */
   readonly again: (text: string, files: ReadonlyArray<FilePart>) => string
   /** What the editor's text has attached, a row each. */
-  readonly blocks: (text: string) => ReadonlyArray<Block>
+  readonly blocks: (text: () => string) => ReadonlyArray<Block>
 }
 
 /** Mentioned files are attached anew from the text when it is sent. */
@@ -83,8 +83,10 @@ export const makeAttachments = (
       }
       return again
     },
-    blocks: (text_) => {
-      const attached = marked(text_)
+    blocks: (written) => {
+      // Asked for at each frame, and mostly there is nothing.
+      if (files.size === 0) return []
+      const attached = marked(written())
       const blocks = attached.slice(0, shownRows).map(([mark, file]) => {
         const known = described.get(file)
         if (known !== undefined) return known

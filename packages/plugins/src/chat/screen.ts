@@ -184,7 +184,7 @@ export const chatScreen = Effect.fnUntraced(function*(
             ctx.ui.size().columns
           ),
           ...asKnown(queueBlocks(current.inbox, isBusy())),
-          ...attachments.blocks(editor.text()),
+          ...attachments.blocks(editor.text),
           ...asKnown(ctx.slots.render(chatSlots.aboveEditor))
         ]
       },
