@@ -2,11 +2,13 @@
  * A session host's process for tests: real storage in the folder that the order names, a scripted model, and, by the order's
  * `mode`, a fault of its own.
  */
+import { noticeKind, TaskKind } from "@bezel/core/harness"
 import { Plugin } from "@bezel/core/host"
 import { connectUnix } from "@bezel/core/rpc"
 import { SessionStore } from "@bezel/core/session"
 import { SessionStorage } from "@bezel/core/storage"
-import { call, say, scriptedModel, testGlobals, wait } from "@bezel/core/testing"
+import { call, run, say, scriptedModel, testGlobals, wait } from "@bezel/core/testing"
+import { tool } from "@bezel/core/tool"
 import { makeFileProcessHost } from "@bezel/core/turn"
 import { clientToolsSession } from "@bezel/plugins/client-tools"
 import { sessionDirectoryPlugin } from "@bezel/plugins/session-directory"
@@ -38,6 +40,49 @@ const working = (data: string) =>
       }))
   })
 
+const later = TaskKind.make("test.later", {
+  input: Schema.Struct({ millis: Schema.Int }),
+  checkpoint: Schema.Struct({ phase: Schema.Literal("waiting") }),
+  slot: { schema: Schema.Struct({}), initial: {} },
+  result: Schema.Null,
+  failure: Schema.Struct({ message: Schema.String }),
+  initial: () => Effect.succeed({ next: { phase: "waiting" as const } }),
+  phases: {
+    waiting: ({ input }) =>
+      Effect.gen(function*() {
+        yield* Effect.sleep(input.millis)
+        return {
+          done: (tx) => {
+            tx.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text: "now" }] }], wake: true })
+            return { status: "completed", result: null }
+          }
+        } as const
+      })
+  }
+})
+
+/** Gives a session work whose end comes long after its turn. */
+const waiting = Plugin.define({
+  id: "test.waiting",
+  session: Effect.fn(function*(ctx) {
+    yield* ctx.task(later)
+    yield* ctx.tool.transform((draft) =>
+      draft.set(
+        "later",
+        tool({
+          description: "Waits",
+          input: Schema.Struct({}),
+          execute: (_, call) => Effect.as(call.task(later, { millis: 1_500 }, { background: true }), "It waits.")
+        })
+      )
+    )
+    yield* ctx.onActivate(Effect.gen(function*() {
+      const { id } = yield* Effect.orDie(ctx.session.create({ title: "waits" }))
+      yield* Effect.orDie(ctx.session.prompt({ sessionID: id, prompt: { text: "go" } }))
+    }))
+  })
+})
+
 const program = Effect.gen(function*() {
   const lifeline = yield* openLifeline
   const { order } = lifeline
@@ -65,6 +110,7 @@ const program = Effect.gen(function*() {
     sessionDirectoryPlugin,
     ...(mode === "leaving" ? [leaving] : []),
     ...(mode === "job" ? [working(data)] : []),
+    ...(mode === "waiting" ? [waiting] : []),
     ...(mode === "busy" ? [whoPlugin] : []),
     ...(mode === "tools" ? [Plugin.define({ id: "bezel.client-tools", session: clientToolsSession })] : [])
   ]
@@ -75,6 +121,8 @@ const program = Effect.gen(function*() {
         ? Array.from({ length: 100 }, () => [wait("300 millis"), say("hello")])
         : mode === "tools"
         ? [[call("stock", {})], "Three."]
+        : mode === "waiting"
+        ? [[call("later", {})], "meanwhile", [run(Effect.sync(() => writeFileSync(`${data}/woken`, ""))), say("woken")]]
         : [[wait("300 millis"), say("hello")], "hello again"]
     )
   })

@@ -309,6 +309,16 @@ describe("Placement.process", { timeout: 30_000 }, () => {
       expect((yield* host.plugins).length).toBe(2)
     }).pipe(Effect.scoped))
 
+  it.live("keeps a host for what goes on in the background of a session, and ends it after that was told", () =>
+    Effect.gen(function*() {
+      const { data, placement, root, work } = yield* deployment("waiting", { idleTime: "200 millis" })
+      yield* placement.place(work)
+      const pid = pidOf(root)
+      yield* eventually("the model is told", () => existsSync(join(data, "woken")))
+      yield* eventually("it has ended", () => !isAlive(pid))
+      expect(existsSync(join(data, "woken"))).toBe(true)
+    }).pipe(Effect.scoped))
+
   it.live("leaves nothing behind when it closes: no process of the whole tree, no socket, no record", () =>
     Effect.gen(function*() {
       const root = yield* temporaryDirectory

@@ -13,11 +13,12 @@ import {
 } from "@bezel/core/host"
 import { Connection, connectUnix, Endpoint, listenUnix } from "@bezel/core/rpc"
 import { InteractionBroker, ServiceDirectory, ServiceError } from "@bezel/core/service"
-import { SessionStore } from "@bezel/core/session"
+import { SessionRuntime, SessionStore } from "@bezel/core/session"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Socket } from "node:net"
@@ -119,21 +120,23 @@ const boot = (order: HostOrder) =>
       (yield* Context.get(services, PluginKernel).plugins).filter(({ state }) => state === "failed"),
       ({ error, id }) => Effect.logWarning(`Plugin ${id}: ${error}`)
     )
-    return { endpoint, host }
+    return { endpoint, host, runtime: Context.get(services, SessionRuntime) }
   })
 
 /** Serves until it is over. */
 export const serveSessionHost = (lifeline: Lifeline): Effect.Effect<void, ServiceError, GlobalServices> => {
   const { order, over, say } = lifeline
   return Effect.gen(function*() {
-    const { endpoint, host } = yield* Effect.mapError(boot(order), (error) => cannot(error.message))
+    const { endpoint, host, runtime } = yield* Effect.mapError(boot(order), (error) => cannot(error.message))
     yield* Effect.mapError(
       listenUnix({ path: order.socket, serve: (transport) => introduced(transport, endpoint.serve) }),
       (error) => cannot(error.message)
     )
     say({ type: "ready" })
     const isIdle = Effect.gen(function*() {
-      return (yield* endpoint.clients).length === 0 && (yield* host.session.active).length === 0
+      if ((yield* endpoint.clients).length > 0 || (yield* host.session.active).length > 0) return false
+      // What goes on in the background of a session is told when it ends, and for that somebody must be here.
+      return Option.isSome(yield* Effect.timeoutOption(runtime.atRest, "10 millis"))
     })
     const idle = Effect.gen(function*() {
       // Twice in a row: a client that was here in between was here.
