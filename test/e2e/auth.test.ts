@@ -1,14 +1,29 @@
 /** Keys through the command: storing, using, listing and removing them, and signing in. */
 import { Effect } from "effect"
+import { spawn } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
+import { createServer } from "node:net"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { startModelServer } from "../../packages/core/src/testing/model-server.ts"
 import { authorizationServer } from "../plugins/accounts/authorization-server.ts"
 import { realSite } from "../plugins/mcp/real-site.ts"
-import { makeHome } from "./command.ts"
+import { makeHome, root } from "./command.ts"
 import { messagesOf } from "./run-fixture.ts"
 import { runInTerminal } from "./terminal.ts"
+
+const example = join(
+  root,
+  "node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js"
+)
+
+const freePort = async (): Promise<number> => {
+  const probe = createServer().listen(0, "127.0.0.1")
+  await new Promise((resolve) => probe.once("listening", resolve))
+  const address = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  return typeof address === "object" && address !== null ? address.port : 0
+}
 
 const secret = "sk-stored-0123456789"
 
@@ -172,4 +187,43 @@ describe("bezel auth login and an MCP server", { timeout: 60_000 }, () => {
         stderr: expect.stringContaining("no MCP server of this name has a url")
       })
     }).pipe(Effect.scoped, Effect.runPromise))
+
+  it("signs in by the protocol's own example of an authorization server, and forms are declined where nobody is", async () => {
+    const [port, authorizationPort] = [await freePort(), await freePort()]
+    const child = spawn(process.execPath, [example, "--oauth"], {
+      env: { PATH: process.env.PATH ?? "", MCP_PORT: String(port), MCP_AUTH_PORT: String(authorizationPort) },
+      stdio: ["ignore", "pipe", "ignore"]
+    })
+    onTestFinished(() => {
+      child.kill("SIGKILL")
+    })
+    await new Promise<void>((resolve) => {
+      let said = ""
+      child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+        said += chunk
+        if (said.includes(`listening on port ${port}`)) resolve()
+      })
+    })
+    const home = makeHome()
+    const server = await startModelServer(
+      { calls: [{ name: "ex_collect-user-info", args: { infoType: "contact" } }] },
+      { text: "done" }
+    )
+    onTestFinished(() => server.close())
+    home.useServer(server, {
+      mcp: { ex: { url: `http://localhost:${port}/mcp` } },
+      permissions: { "ex_*": "allow" }
+    })
+    const login = home.start(["auth", "login", "ex"])
+    await login.seen(/http:\S+authorize\S+/)
+    // This authorization server asks nobody; its answer leads back.
+    await (await fetch(/http:\S+authorize\S+/.exec(login.output.stderr)?.[0] ?? "")).text()
+    expect(await login.ended).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("Signed in to the MCP server ex.")
+    })
+    expect(await home.run(["run", "go"])).toMatchObject({ code: 0, stdout: "done\n" })
+    const result = messagesOf(server.requests.at(-1)?.body).at(-1)
+    expect(result).toMatchObject({ role: "tool", content: expect.stringMatching(/declined/) })
+  })
 })
