@@ -5,7 +5,7 @@
  * theme has a layout of its own; markdown that grows keeps what is finished by `identity`, so that of a streaming answer only
  * the end is laid out. Whatever a block holds, the rows never exceed the width and hold no other escape sequence than ours.
  */
-import { getCapabilities, Image, Markdown, type MarkdownTheme, setCapabilityOverrides } from "@earendil-works/pi-tui"
+import { getCapabilities, getCellDimensions, Image, Markdown, type MarkdownTheme, setCapabilityOverrides } from "@earendil-works/pi-tui"
 import type { Block, ImageBlock, MarkdownBlock, RowBlock, SpanStyle, TextBlock } from "./block.ts"
 import { makeGrowing, type MarkdownLayout } from "./growing.ts"
 import { describeImage, drawableSize } from "./image.ts"
@@ -126,7 +126,8 @@ export const makeLayout = (painter: Painter, options: LayoutOptions = {}): Layou
     if (size === null) return indented([described], indent)
     const known = drawn.get(block) ??
       new Image(block.data, block.mediaType, { fallbackColor: (words) => words }, {
-        maxWidthCells: maxImageColumns,
+        // Larger than it is shows no more of it.
+        maxWidthCells: Math.min(maxImageColumns, Math.ceil(size.widthPx / getCellDimensions().widthPx)),
         maxHeightCells: maxImageRows
       }, size)
     drawn.set(block, known)
