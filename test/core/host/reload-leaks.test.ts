@@ -128,5 +128,6 @@ it.live(
       expect(yield* clock.tell()).toBe(1)
       expect(yield* host.ask(id, "b")).toBe("after")
     }).pipe(Effect.scoped),
-  { timeout: 60_000 }
+  // A loaded machine takes some time for a thousand of them.
+  { timeout: 180_000 }
 )

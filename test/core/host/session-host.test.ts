@@ -4,6 +4,7 @@ import { call, say, scriptedModel, testPresentation, testSessionHost } from "@be
 import { tool } from "@bezel/core/tool"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Schema, Stream } from "effect"
+import { drained, eventually } from "../../eventually.ts"
 
 const echo = Plugin.define({
   id: "test.echo",
@@ -140,6 +141,55 @@ describe("session host", () => {
       expect(errors["lonely"]).toContain('service "test.absent", which no loaded plugin provides')
       expect(errors["second"]).toContain('service "test.table" is there already, from plugin provider')
       expect(errors["provider"]).toBeNull()
+    }).pipe(Effect.scoped))
+
+  it.live("begins what a facet prompts in its setup when all plugins are activated, and not before", () =>
+    Effect.gen(function*() {
+      const seen: Array<string> = []
+      const model = scriptedModel([[call("deploy", {})], "done"])
+      const early = Plugin.define({
+        id: "test.early",
+        session: (ctx) =>
+          Effect.gen(function*() {
+            yield* ctx.tool.transform((draft) =>
+              draft.set(
+                "deploy",
+                tool({
+                  description: "Deploys",
+                  input: Schema.Struct({}),
+                  execute: () => Effect.sync(() => seen.push("deployed"))
+                })
+              )
+            )
+            const { id } = yield* ctx.session.create()
+            const { inputID } = yield* ctx.session.prompt({ sessionID: id, prompt: { text: "go" } })
+            seen.push("prompted")
+            const waiting = Effect.map(ctx.session.wait(id, inputID), ({ status }) => {
+              seen.push(status)
+            })
+            yield* ctx.own(Effect.forkScoped(waiting))
+            // Time in which it could begin.
+            yield* drained
+          })
+      })
+      const gate = Plugin.define({
+        id: "test.gate",
+        session: (ctx) =>
+          Effect.gen(function*() {
+            const own = yield* ctx.namespace("gate", {})
+            yield* ctx.hooks(own, "tool", {
+              beforeTool: () =>
+                Effect.sync(() => {
+                  seen.push("blocked")
+                  return { block: "not today" }
+                })
+            }, { gate: true })
+            yield* ctx.onActivate(Effect.andThen(drained, Effect.sync(() => seen.push("activated"))))
+          })
+      })
+      yield* testSessionHost([early, gate], { model })
+      yield* eventually(() => seen.includes("done"))
+      expect(seen).toEqual(["prompted", "activated", "blocked", "done"])
     }).pipe(Effect.scoped))
 
   it.live("opens each session with the hooks, sections and namespaces of the location", () =>

@@ -186,7 +186,7 @@ const makePluginKernel = Effect.gen(function*() {
   const plugins = yield* SessionPlugins
   const sources = yield* plugins.forLocation(host.location, host.settings)
   host.loads(Effect.succeed(sources.map(({ entry }) => entry)))
-  const kernel = yield* Kernel.make<SessionContext, SessionRegistration>({
+  const boot = Kernel.make<SessionContext, SessionRegistration>({
     host: "session",
     powers,
     plugins: sources,
@@ -194,6 +194,8 @@ const makePluginKernel = Effect.gen(function*() {
     bind: makeBinding(host),
     ...(plugins.limits === undefined ? {} : { limits: plugins.limits })
   })
+  // What a facet prompts while others are still set up or activated is accepted, and begins when all of them are there.
+  const kernel = yield* host.runtime.exchanging([], Scope.provide(boot, yield* Effect.scope))
   host.loads(Effect.map(kernel.plugins, versionsOf))
   const { agent, command, skill } = host.definitions
   const faults = (yield* Effect.all([
