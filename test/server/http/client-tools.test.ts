@@ -202,6 +202,50 @@ describe("a tool that a program offers to a session", () => {
       })
     })))
 
+  it.live("is each session's own under one name, with its own words, arguments and code", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer([
+        [call("stock", { stone: "ruby" })],
+        "First.",
+        [call("stock", { stone: "ruby" })],
+        [call("stock", { shelf: 2 })],
+        "Second."
+      ])
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const [one, two] = [await client.session.create(), await client.session.create()]
+        const seen: Array<unknown> = []
+        const offer = (id: string, description: string, name: string, type: string) =>
+          client.session.tool(id, "stock", {
+            description,
+            inputSchema: { type: "object", properties: { [name]: { type } }, required: [name] },
+            execute: (input) => {
+              seen.push([description, input])
+              return description
+            }
+          })
+        const first = await offer(one.id, "By stones.", "stone", "string")
+        await offer(two.id, "By shelves.", "shelf", "integer")
+        await client.session.ask(one.id, "How many?")
+        await client.session.ask(two.id, "How many?")
+        expect(seen).toEqual([["By stones.", { stone: "ruby" }], ["By shelves.", { shelf: 2 }]])
+        const told = server.model.requests.map(({ tools }) => tools.find(({ name }) => name === "stock")?.description)
+        expect(told).toEqual(["By stones.", "By stones.", "By shelves.", "By shelves.", "By shelves."])
+        expect((await results(client, two.id))[0]?.text).toContain("shelf: is required")
+        // One that ends leaves the other.
+        await first.close()
+        const isThere = () => server.model.requests.at(-1)?.tools.some(({ name }) => name === "stock")
+        // The server notices a moment later that its client has left.
+        do {
+          server.model.add("None.")
+          await client.session.ask(one.id, "And now?")
+        } while (isThere())
+        server.model.add([call("stock", { shelf: 3 })], "Third.")
+        await client.session.ask(two.id, "And now?")
+        expect(seen.at(-1)).toEqual(["By shelves.", { shelf: 3 }])
+      })
+    })))
+
   it.live("is hidden from other sessions", () =>
     Effect.scoped(Effect.gen(function*() {
       const server = yield* startTestServer(["Nothing."])

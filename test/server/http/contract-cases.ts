@@ -164,7 +164,10 @@ export const cases: { readonly [route: string]: Case } = {
   "session.view": {
     path: ({ id }) => `/session/${id}/view`,
     status: 200,
-    check: ({ revision }) => expect(revision).toBeGreaterThan(0),
+    check: ({ revision, view }) =>
+      expect([revision, view]).toMatchObject([expect.any(Number), {
+        entries: [{ kind: "bezel.user" }, expect.anything()]
+      }]),
     wrong: () => [notFound(`${missing}/view`)]
   },
   "session.history": {

@@ -322,7 +322,7 @@ describe("limits", () => {
       yield* Effect.promise(async () => {
         const { json: { id } } = await call("POST", "/session", { body: {} })
         await call("POST", `/session/${id}/prompt`, { body: { text: "Think" } })
-        const waits = [1, 2, 3].map(() => call("POST", `/session/${id}/wait?timeout=0.5`))
+        const waits = [1, 2, 3].map(() => call("POST", `/session/${id}/wait?timeout=4`))
         const statuses = (await Promise.all(waits)).map(({ status }) => status)
         expect(statuses.toSorted()).toEqual([200, 200, 429])
       })

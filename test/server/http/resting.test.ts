@@ -1,4 +1,5 @@
 /** Sessions with work that nobody has resumed: to look at one, or to follow it, starts nothing. */
+import { never } from "@bezel/core/testing"
 import { createClient } from "@bezel/sdk"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -48,6 +49,19 @@ describe("a session at rest", () => {
           expect(await client.session.wait(id, { input: inputID, timeout: 20 })).toMatchObject({ status: "done" })
         }
         expect(server.model.requests.length).toBeGreaterThan(0)
+      })
+    })))
+
+  it.live("that was given work is waited for also by who comes when nobody holds it any more", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* startTestServer([[never]])
+      const client = createClient({ url: server.url, token: tokens.admin })
+      yield* Effect.promise(async () => {
+        const { id } = await client.session.create({})
+        await client.session.prompt(id, "Go on")
+        const held = async () => (await server.call("GET", "/metrics")).text
+        await expect.poll(held, { timeout: 10_000 }).toContain("bezel_sessions_held 0")
+        expect(await client.session.wait(id, { timeout: 0.3 })).toEqual({ status: "running" })
       })
     })))
 

@@ -1,20 +1,29 @@
 /**
- * The session facet of tools of clients: each offer is a tool of the location that only its session sees, and each call of it
- * waits for the client that made the offer.
+ * The session facet of tools of clients: each offer is a tool that only its session sees, and each call of it waits for the
+ * client that made the offer. A location has one tool for all offers of a name, which finds the one of the session that calls.
  *
  *     call ─▶ told to the client ─ answer ─▶ result      ─ time limit, client gone ─▶ error result      ─ abort ─▶ taken back
  *
- * A call is never repeated, neither here nor after a crash: nobody knows what the client did. One name has one owner: an offer
- * replaces no other tool. The permission rules hold for it as for any tool, under the tool's own name.
+ * A call is never repeated, neither here nor after a crash: nobody knows what the client did. In a session one name has one
+ * owner, and an offer replaces no other tool. The permission rules hold for it as for any tool, under the tool's own name.
  */
 import type { SessionContext } from "@bezel/core/host"
 import type { JsonObject } from "@bezel/core/json"
 import { type Capability, MutableRemoteState, RemoteReference } from "@bezel/core/service"
-import { type Tool, tool, type ToolCall, ToolFailure, type ToolResult, toolResult } from "@bezel/core/tool"
+import {
+  type Tool,
+  tool,
+  toolArguments as argumentsOf,
+  type ToolCall,
+  ToolFailure,
+  type ToolResult,
+  toolResult
+} from "@bezel/core/tool"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { randomBytes } from "node:crypto"
 import { toolArguments } from "../mcp/arguments.ts"
@@ -40,9 +49,14 @@ const mostOffers = 128
 /** So that nothing here or at a provider goes down into a schema without end. */
 const deepestSchema = 24
 
+/** What the tool of a name takes; which arguments those of a session are, its offer says. */
+const Arguments: Schema.Codec<JsonObject> = Schema.Record(Schema.String, Schema.Json)
+
 interface Offer {
   readonly sessionID: string
-  readonly tool: Tool
+  readonly description: string
+  readonly inputSchema: JsonObject
+  readonly call: (input: JsonObject, call: ToolCall) => Effect.Effect<ToolResult, ToolFailure>
   readonly end: Effect.Effect<void>
 }
 
@@ -90,12 +104,8 @@ const resultOf = (name: string, ended: Ended): ToolResult => {
   }
 }
 
-/** The tool of an offer, and the object that its client holds. */
-const makeOffer = Effect.fnUntraced(function*(
-  offered: OfferedTool,
-  mayCall: (sessionID: string) => Effect.Effect<boolean>,
-  gone: (offer: Offer) => Effect.Effect<void>
-) {
+/** An offer, and the object that its client holds. */
+const makeOffer = Effect.fnUntraced(function*(offered: OfferedTool, gone: (offer: Offer) => Effect.Effect<void>) {
   const { description, name, sessionID, timeLimitSeconds } = offered
   const { inputSchema, toServer } = toolArguments(offered.inputSchema)
   const input = yield* acceptedBy(inputSchema)
@@ -104,9 +114,6 @@ const makeOffer = Effect.fnUntraced(function*(
   const waiting = new Map<string, Deferred.Deferred<Ended>>()
 
   const execute = Effect.fn("client-tools.call")(function*(input: JsonObject, call: ToolCall) {
-    if (!(yield* mayCall(call.sessionID))) {
-      return yield* new ToolFailure({ message: `The tool ${name} is offered to another session.` })
-    }
     if (isOver.value) return resultOf(name, { type: "gone" })
     const id = randomBytes(18).toString("base64url")
     const ended = Deferred.makeUnsafe<Ended>()
@@ -148,9 +155,16 @@ const makeOffer = Effect.fnUntraced(function*(
     for (const ended of waiting.values()) Deferred.doneUnsafe(ended, Effect.succeed<Ended>({ type: "gone" }))
     return Effect.andThen(isOver.set(true), gone(offer))
   })
+  const read = argumentsOf(tool({ description, input, inputSchema, execute }))
+  if (Result.isFailure(read)) return yield* new OfferRefused({ code: "invalid", message: `${read.failure}.` })
   const offer: Offer = {
     sessionID,
-    tool: tool({ description, input, inputSchema, bounds: { keep: "both" }, execute }),
+    description,
+    inputSchema,
+    call: (given, call) => {
+      const decoded = read.success.decode(name, given)
+      return "problem" in decoded ? Effect.fail(new ToolFailure({ message: decoded.problem })) : execute(given, call)
+    },
     end
   }
   const held: Capability<typeof ToolOffer> = yield* RemoteReference.make(ToolOffer, {
@@ -172,68 +186,116 @@ const makeOffer = Effect.fnUntraced(function*(
 
 /** The facet for session hosts. */
 export const session = Effect.fn("client-tools/session")(function*(ctx: Context) {
-  const offers = new Map<string, Offer>()
+  /** By name, and by the session that has the offer. */
+  const offers = new Map<string, { readonly tool: Tool; readonly of: Map<string, Offer> }>()
+
+  /** Names of offers that are no other tool's name. */
+  let own: ReadonlySet<string> = new Set()
 
   yield* ctx.tool.transform((draft) => {
     const taken = new Set(draft.list().map(({ name }) => name))
-    for (const [name, { tool }] of offers) if (!taken.has(name)) draft.set(name, tool)
+    own = new Set([...offers.keys()].filter((name) => !taken.has(name)))
+    for (const [name, { tool }] of offers) if (own.has(name)) draft.set(name, tool)
   })
 
-  /** Sessions that work for the one that has the offer have it too. */
-  const isOf = (owner: string, sessionID: string): Effect.Effect<boolean> =>
+  /** A session, and those that it works for. */
+  const lineOf = (sessionID: string): Effect.Effect<ReadonlyArray<string>> =>
     Effect.gen(function*() {
-      const seen = new Set<string>()
-      for (let id: string | null = sessionID; id !== null && !seen.has(id);) {
-        if (id === owner) return true
-        seen.add(id)
+      const line: Array<string> = []
+      for (let id: string | null = sessionID; id !== null && !line.includes(id);) {
+        line.push(id)
         const record: Option.Option<{ readonly parentID: string | null }> = yield* Effect.option(ctx.session.get(id))
         id = Option.isSome(record) ? record.value.parentID : null
       }
-      return false
+      return line
+    })
+
+  /** The offer that a session has under a name: its own, else that of the nearest one that it works for. */
+  const offerIn = (line: ReadonlyArray<string>, name: string): Offer | null => {
+    const of = offers.get(name)?.of
+    for (const id of line) {
+      const found = of?.get(id)
+      if (found !== undefined) return found
+    }
+    return null
+  }
+
+  const toolOf = (name: string): Tool =>
+    tool({
+      description: "A tool of a client.",
+      input: Arguments,
+      inputSchema: { type: "object" },
+      bounds: { keep: "both" },
+      execute: (input, call) =>
+        Effect.flatMap(lineOf(call.sessionID), (line) => {
+          const offer = offerIn(line, name)
+          return offer === null
+            ? Effect.fail(new ToolFailure({ message: `Nobody offers the tool ${name} to this session.` }))
+            : offer.call(input, call)
+        })
     })
 
   const namespace = yield* ctx.namespace("client-tools", {})
   yield* ctx.hooks(namespace, "generation", {
     beforeRequest: (request, { sessionID }) =>
       Effect.gen(function*() {
-        if (offers.size === 0) return undefined
-        const hidden = new Set<string>()
-        for (const [name, offer] of offers) if (!(yield* isOf(offer.sessionID, sessionID))) hidden.add(name)
-        const tools = request.tools.filter(({ name }) => !hidden.has(name))
-        return tools.length === request.tools.length ? undefined : { request: { ...request, tools } }
+        if (!request.tools.some(({ name }) => own.has(name))) return undefined
+        const line = yield* lineOf(sessionID)
+        const tools = request.tools.flatMap((definition) => {
+          if (!own.has(definition.name)) return [definition]
+          const offer = offerIn(line, definition.name)
+          return offer === null
+            ? []
+            : [{ ...definition, description: offer.description, inputSchema: offer.inputSchema }]
+        })
+        return { request: { ...request, tools } }
       })
   })
 
   const remove = (name: string) => (offer: Offer) =>
     Effect.suspend(() => {
-      if (offers.get(name) !== offer) return Effect.void
+      const known = offers.get(name)
+      if (known?.of.get(offer.sessionID) !== offer) return Effect.void
+      known.of.delete(offer.sessionID)
+      if (known.of.size > 0) return Effect.void
       offers.delete(name)
       return ctx.tool.reload
     })
+
+  const count = () => [...offers.values()].reduce((sum, { of }) => sum + of.size, 0)
 
   yield* ctx.provide(ClientTools, {
     offer: Effect.fnUntraced(function*(offered: OfferedTool) {
       const { name, sessionID } = offered
       const problem = problemOf(offered)
       if (problem !== null) return yield* new OfferRefused({ code: "invalid", message: problem })
-      const taken = (plugin: string) =>
-        new OfferRefused({ code: "taken", message: `There is a tool ${name} already, ${plugin}.` })
-      if (offers.has(name)) return yield* taken("which a client offers")
-      const listed = (yield* ctx.tool.list).find((listing) => listing.name === name)
+      const taken = (by: string) =>
+        new OfferRefused({ code: "taken", message: `There is a tool ${name} already, ${by}.` })
+      const isTaken = () => offers.get(name)?.of.has(sessionID) === true
+      if (isTaken()) return yield* taken("which a client offers to this session")
+      const listed = offers.has(name) ? undefined : (yield* ctx.tool.list).find((listing) => listing.name === name)
       if (listed !== undefined) return yield* taken(`of the plugin ${listed.plugin}`)
-      if (offers.size >= mostOffers) {
+      if (count() >= mostOffers) {
         return yield* new OfferRefused({
           code: "too_many",
           message: `Clients offer ${mostOffers} tools here already; none can be added.`
         })
       }
-      const { held, offer } = yield* makeOffer(offered, (asking) => isOf(sessionID, asking), remove(name))
-      // Nothing has waited since the name was found to be free, but the list: two at once are told apart here.
-      if (offers.has(name)) return yield* taken("which a client offers")
-      offers.set(name, offer)
-      yield* ctx.tool.reload
+      const { held, offer } = yield* makeOffer(offered, remove(name))
+      // Others may have come since: two at once are told apart here.
+      if (isTaken()) return yield* taken("which a client offers to this session")
+      const known = offers.get(name)
+      if (known !== undefined) known.of.set(sessionID, offer)
+      else {
+        offers.set(name, { tool: toolOf(name), of: new Map([[sessionID, offer]]) })
+        yield* ctx.tool.reload
+      }
       return held
     })
   })
-  yield* ctx.onDispose(Effect.suspend(() => Effect.forEach([...offers.values()], ({ end }) => end, { discard: true })))
+  yield* ctx.onDispose(
+    Effect.suspend(() =>
+      Effect.forEach([...offers.values()].flatMap(({ of }) => [...of.values()]), ({ end }) => end, { discard: true })
+    )
+  )
 })

@@ -65,6 +65,9 @@ export interface SessionHubs {
 /** How long one stays after its last user. While it does, the session is open, and cannot be deleted. */
 const idleTime = "100 millis"
 
+/** Sessions whose newest input is remembered. */
+const remembered = 1_000
+
 /** Commits that are read at a time; a single one may be large. */
 const batch = 50
 
@@ -72,6 +75,8 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
   Effect.gen(function*() {
     const settled = makeSettled()
     const endings = new Map<string, Deferred.Deferred<void>>()
+    /** What each session accepted last. It outlives the hub: who waits may come when that has just been closed. */
+    const inputs = new Map<string, string>()
 
     const make = (sessionID: string): Effect.Effect<SessionHub, ServiceError | StorageError, Scope.Scope> =>
       Effect.gen(function*() {
@@ -140,14 +145,18 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
             works = true
           }))
         )
-        let newestInput: string | null = null
         return {
           sessionID,
           connection,
           work: Effect.suspend(() => works ? Effect.void : start),
-          newestInput: () => newestInput,
+          newestInput: () => inputs.get(sessionID) ?? null,
           accepted: (inputID) => {
-            newestInput = inputID
+            inputs.delete(sessionID)
+            inputs.set(sessionID, inputID)
+            for (const oldest of inputs.keys()) {
+              if (inputs.size <= remembered) break
+              inputs.delete(oldest)
+            }
           },
           over: Deferred.await(over),
           main,
