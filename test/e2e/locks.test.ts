@@ -3,7 +3,7 @@ import { makeHome } from "./command.ts"
 
 const options = { env: { BEZEL_SOURCE: "1" } }
 
-describe("bezel doctor", () => {
+describe("bezel doctor", { timeout: 60_000 }, () => {
   it("says which session is in use by whom, which was left behind, and leaves both as they are", async () => {
     const home = makeHome()
     const locks = async () =>
