@@ -17,6 +17,7 @@ type Step =
   | { readonly type: "remove"; readonly count: number }
   | { readonly type: "bottom"; readonly rows: number }
   | { readonly type: "resize"; readonly columns: number; readonly rows: number }
+  | { readonly type: "say"; readonly said: string }
   | { readonly type: "other" }
 
 const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
@@ -79,6 +80,9 @@ const open = () => {
       case "resize":
         terminal.resize(one.columns, one.rows)
         break
+      case "say":
+        blocks = [...blocks.slice(0, -1), text(one.said)]
+        break
       case "other":
         blocks = [text("another"), text(words(20))]
         screen.beginAnother()
@@ -112,7 +116,17 @@ const open = () => {
     if (/\x1b\[[23]J|\x1b\[\d*[ST]|\x1b\[\d*;?\d*H|\x1bM/.test(terminal.written)) return "cleared or scrolled back"
     return null
   }
-  return { step, terminal, wrong, close: () => screen.stop() }
+  /** The words in the terminal, from the top of its history; what it has broken itself is put together. */
+  const wordsSeen = (): ReadonlyArray<number> => {
+    const buffer = emulator.buffer.active
+    let all = ""
+    for (let row = 0; row < buffer.length; row++) {
+      const line = buffer.getLine(row)
+      all += `${line?.isWrapped === true ? "" : "\n"}${line?.translateToString(true) ?? ""}`
+    }
+    return [...all.matchAll(/\bw(\d+)\b/g)].map((match) => Number(match[1]))
+  }
+  return { step, terminal, wrong, wordsSeen, made: () => made, close: () => screen.stop() }
 }
 
 describe("the main screen in a terminal", () => {
@@ -134,14 +148,53 @@ describe("the main screen in a terminal", () => {
     )).resolves.toBeUndefined()
   }, 60_000)
 
-  it("leaves all that only grows in the history once, in order, whatever size the terminal has got meanwhile", async () => {
+  it("leaves all that only grows in the history once, in order, also when the terminal gets higher and lower", async () => {
     const opened = open()
     for (let round = 0; round < 30; round++) {
       opened.step({ type: "append", count: 15 })
       expect(await opened.wrong()).toBeNull()
+      if (round % 5 !== 4) continue
+      // Frames that were on their way are another matter.
+      await new Promise((resolve) => setTimeout(resolve, 320))
+      opened.step({ type: "resize", columns: 80, rows: 10 + round })
+      expect(await opened.wrong()).toBeNull()
     }
-    const words = opened.terminal.text().match(/\bw\d+\b/g) ?? []
-    expect(words).toEqual(Array.from({ length: words.length }, (_, index) => `w${index}`))
+    expect(opened.wordsSeen()).toEqual(Array.from({ length: opened.made() }, (_, index) => index))
+    opened.close()
+  })
+
+  it("leaves none of it out at whatever widths, and writes again no more than a screen for each", async () => {
+    const opened = open()
+    for (const columns of [20, 200, 60, 35, 120, 80]) {
+      opened.step({ type: "append", count: 40 })
+      expect(await opened.wrong()).toBeNull()
+      await new Promise((resolve) => setTimeout(resolve, 320))
+      opened.step({ type: "resize", columns, rows: 24 })
+      expect(await opened.wrong()).toBeNull()
+    }
+    const seen = opened.wordsSeen()
+    const wanted = Array.from({ length: opened.made() }, (_, index) => index)
+    expect([...new Set(seen)].sort((a, b) => a - b)).toEqual(wanted)
+    const last = wanted.map((word) => seen.lastIndexOf(word))
+    expect(last).toEqual(last.toSorted((a, b) => a - b))
+    // A screen of 200 columns holds as many letters as ten of 20.
+    expect(seen.length - wanted.length).toBeLessThan(6 * 24 * 200 / 5)
+    opened.close()
+  })
+
+  it("writes the end of a row alone where only that has changed, and all of a letter that a mark joins", async () => {
+    const opened = open()
+    const before = opened.terminal.written.length
+    for (const [said, most] of [["a longer row of words", 200], ["a longer row of words, and e", 60], [
+      "a longer row of words, and e\u0301",
+      60
+    ], ["a longer row of wor", 60]] as const) {
+      const from = opened.terminal.written.length
+      opened.step({ type: "say", said })
+      expect(await opened.wrong()).toBeNull()
+      expect(opened.terminal.written.length - from).toBeLessThan(most)
+    }
+    expect(opened.terminal.written.length).toBeGreaterThan(before)
     opened.close()
   })
 })
