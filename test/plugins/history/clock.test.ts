@@ -13,7 +13,10 @@ const year = 8_760 * hour
 const skewed = (millis: number) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const clock = { offset: millis, onAppend: (_: ReadonlyArray<Line>): void => {} }
+      const clock: { offset: number; onAppend: (lines: ReadonlyArray<Line>) => void } = {
+        offset: millis,
+        onAppend: () => {}
+      }
       const now = Date.now.bind(Date)
       vi.spyOn(Date, "now").mockImplementation(() => now() + clock.offset)
       const append = Journal.prototype.append

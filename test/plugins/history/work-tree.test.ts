@@ -12,13 +12,14 @@ import { commitAll, git } from "./fixture.ts"
 
 const limits = { maxFileBytes: 1_000_000, maxNewFiles: 1_000, maxNewBytes: 10_000_000, excluded: [] }
 
-/** A look that has been begun; `again` is one of a process that comes later. */
-const begun = (directory: string, folder: string) =>
-  Effect.promise(async () => {
-    const tree = new WorkTree(directory, folder, limits)
-    expect(await tree.prepare(AbortSignal.timeout(60_000))).toBeNull()
-    return tree
-  })
+const prepared = async (directory: string, folder: string): Promise<WorkTree> => {
+  const tree = new WorkTree(directory, folder, limits)
+  expect(await tree.prepare(AbortSignal.timeout(60_000))).toBeNull()
+  return tree
+}
+
+/** A tree that has been looked at once, by this process or one before it. */
+const begun = (directory: string, folder: string) => Effect.promise(() => prepared(directory, folder))
 
 const namesOf = async (tree: WorkTree, directory: string): Promise<ReadonlyArray<string>> => {
   const { differences } = await tree.look()
@@ -210,6 +211,39 @@ describe("a look at a work tree", () => {
       expect((yield* Effect.promise(() => tree.content(blobID(Buffer.from("1\r\n2\r\n")))))?.toString()).toBe(
         "1\r\n2\r\n"
       )
+    }).pipe(Effect.scoped))
+
+  it.live("in a copy of a repository, whose index has other times, keeps only what git has not, however many files", () =>
+    Effect.gen(function*() {
+      const original = yield* place
+      put(original, Object.fromEntries(Array.from({ length: 30 }, (_, number) => [`f${number}`, `${number}\n`])))
+      commitAll(original)
+      const directory = path.join(yield* place, "copy")
+      fs.cpSync(original, directory, { recursive: true })
+      put(directory, { f7: "changed\n", own: "new\n" })
+      const tree = new WorkTree(directory, `${yield* place}/tree`, { ...limits, maxNewFiles: 5, maxNewBytes: 20 })
+      expect(yield* Effect.promise(() => tree.prepare(AbortSignal.timeout(60_000)))).toBeNull()
+      const content = (text: string) => Effect.promise(() => tree.content(blobID(Buffer.from(text))))
+      expect([String(yield* content("changed\n")), String(yield* content("new\n"))]).toEqual(["changed\n", "new\n"])
+      expect(yield* content("8\n")).toBeNull()
+      expect(yield* Effect.promise(() => namesOf(tree, directory))).toEqual([])
+    }).pipe(Effect.scoped))
+
+  it.live("keeps what was seen in a file that stays small, and says the same from it", () =>
+    Effect.gen(function*() {
+      const directory = yield* place
+      const folder = `${yield* place}/tree`
+      put(directory, { a: "1\n", b: "1\n" })
+      const tree = yield* begun(directory, folder)
+      fs.rmSync(path.join(directory, "b"))
+      for (let number = 0; number < 2_100; number++) {
+        fs.writeFileSync(path.join(directory, "a"), `${number}\n`)
+        yield* Effect.promise(() => tree.look())
+      }
+      const size = fs.statSync(`${folder}/seen.jsonl`).size
+      expect(yield* Effect.promise(async () => namesOf(await prepared(directory, folder), directory))).toEqual([])
+      expect(fs.statSync(`${folder}/seen.jsonl`).size).toBeLessThan(size / 100)
+      expect(yield* Effect.promise(async () => namesOf(await prepared(directory, folder), directory))).toEqual([])
     }).pipe(Effect.scoped))
 
   it.live("does not follow an index that names what is not below the work tree", () =>

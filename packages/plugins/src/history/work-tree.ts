@@ -53,6 +53,9 @@ export interface Look {
 /** How many ignored entries are looked at. */
 const maxIgnored = 2_000
 
+/** With so many lines that later ones have replaced, what was seen is written anew. */
+const manyLines = 2_000
+
 /** Kept contents are tidied when so many bytes have come. */
 const tidyBytes = 64 * 1024 * 1024
 
@@ -102,7 +105,13 @@ export class WorkTree {
       if (seen === null) {
         const why = await this.#begin(place, repository, signal)
         if (why !== null) return why
-      } else this.#load(seen, root)
+      } else {
+        this.#load(seen, root)
+        const newest = new Map(seen.lines.map((line) => [line[0], line]))
+        if (seen.lines.length > manyLines + 2 * newest.size) {
+          this.#seen.write({ index: seen.index, lines: [...newest.values()] })
+        }
+      }
       this.#place = place
       this.isCurrent = seen === null
       return null
@@ -156,7 +165,8 @@ export class WorkTree {
     const pace = makePace(signal)
     const { candidates, gone, ignored } = await scan(place, this.#known, pace)
     const { maxFileBytes, maxNewBytes, maxNewFiles } = this.#limits
-    if (candidates.length > maxNewFiles) return `it has more than ${maxNewFiles} files that no git repository knows`
+    const unknown = candidates.filter((path) => this.#known.get(path) === undefined)
+    if (unknown.length > maxNewFiles) return `it has more than ${maxNewFiles} files that no git repository knows`
     let bytes = 0
     const lines: Array<SeenLine> = []
     for (const { path } of gone) {
@@ -169,11 +179,11 @@ export class WorkTree {
       const state = observed?.state ?? absent
       if (state.type === "absent" || state.type === "unkept" && state.what !== "large") this.#known.delete(path)
       else {
-        bytes += observed?.content?.length ?? 0
-        if (bytes > maxNewBytes) {
-          return `its files are too large together (more than ${Math.round(maxNewBytes / 1e6)} MB)`
-        }
         if (observed?.content != null && "id" in state && !hasContent(inGit, state)) {
+          bytes += observed.content.length
+          if (bytes > maxNewBytes) {
+            return `its files are too large together (more than ${Math.round(maxNewBytes / 1e6)} MB)`
+          }
           await this.#kept.put(state.id, observed.content)
         }
         this.#know(path, state, observed)
