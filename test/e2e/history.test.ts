@@ -224,8 +224,10 @@ describe("bezel session export", () => {
       expect(raw).toContain("before ")
       // oxlint-disable-next-line no-control-regex
       expect(raw).not.toMatch(/[\u001b\u0007\u009b]/)
-      if (format === "markdown") {expect((await home.run(["session", "export", id, "--format", format])).stdout)
-          .toContain(evil)}
+      if (format === "markdown") {
+        expect((await home.run(["session", "export", id, "--format", format])).stdout)
+          .toContain(evil)
+      }
     }
   )
 })
