@@ -51,6 +51,28 @@ describe("the person's own editor", { timeout: 40_000 }, () => {
     await terminal.until(/You said: one\s+two/)
   })
 
+  it.each(["inline", "full"])(
+    "gives back a screen that goes on, also where something moved meanwhile: %s",
+    async (screen) => {
+      const home = folder()
+      const script = join(home, "slow.sh")
+      // Some turns of the picture that says that the model works.
+      writeFileSync(script, "sleep 0.5; echo in the editor; read key\n")
+      const terminal = await ready({ TMPDIR: home, VISUAL: `sh ${script}`, TEST_SCREEN: screen })
+      terminal.write("hang\r")
+      await terminal.until("esc to interrupt")
+      terminal.write("half a thought\x07")
+      await terminal.until("in the editor")
+      terminal.write("\r")
+      await terminal.until((now) => now.modes().bracketedPaste && now.screen().includes("half a thought"))
+      terminal.write(" more")
+      await terminal.until((now) => now.screen().includes("half a thought more"))
+      terminal.write("\x1b")
+      await terminal.until("Interrupted.")
+      expect(terminal.screen()).toContain("half a thought more")
+    }
+  )
+
   it("leaves the prompt as it was when it fails, and the interrupt key is for it alone", async () => {
     const home = folder()
     const terminal = await ready({ TMPDIR: home, EDITOR: editor(home, "exit 3") })

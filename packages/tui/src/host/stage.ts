@@ -93,6 +93,12 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       }
       const restore = (): void => restoreWith(true)
 
+      /** A frame that was asked for while another program had the terminal is still asked for, and would be waited for for ever. */
+      const takeAgain = (): void => {
+        tui.start()
+        tui.renderNow()
+      }
+
       const suspend = (): void => {
         if (restored || suspended || process.platform === "win32") return
         suspended = true
@@ -102,8 +108,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
           suspended = false
           process.off("SIGCONT", resume)
           if (restored) return
-          tui.start()
-          tui.requestRender(true)
+          takeAgain()
         }
         process.on("SIGCONT", resume)
         process.kill(process.pid, "SIGTSTP")
@@ -121,8 +126,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
           suspended = false
           handedOver = false
           if (restored) return
-          tui.start()
-          tui.requestRender(true)
+          takeAgain()
         }
       }
 
