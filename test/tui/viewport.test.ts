@@ -59,6 +59,19 @@ describe("the viewport", () => {
     expect(viewport.show(counted(0).document, 10)).toEqual({ rows: [], scrolled: null })
   })
 
+  it("stays at a part that has got fewer rows, such as output that is shown short again", () => {
+    const sized = (rows: number) => ({
+      length: 20,
+      end: 0,
+      rows: (part: number) => Array.from({ length: part === 10 ? rows : 3 }, (_, row) => `${part}.${row}`)
+    })
+    const viewport = makeViewport()
+    viewport.show(sized(40), 10)
+    viewport.scroll({ rows: -30 })
+    expect(viewport.show(sized(40), 10).rows[0]).toMatch(/^10\.2\d$/)
+    expect(viewport.show(sized(4), 10).rows.slice(0, 2)).toEqual(["10.3", "11.0"])
+  })
+
   it("scrolls nothing of a document that fits", () => {
     const viewport = makeViewport()
     for (const to of ["pageUp", "top", "pageDown", { rows: -1 }] as const) {
