@@ -2,17 +2,20 @@
  * The HTTP API beside Node's bare HTTP server and beside `opencode serve`, in one run: requests per second and CPU for each,
  * start and rest, and what streaming costs.
  *
- * All three are processes of their own, asked by this one over kept connections; lists have the same 50 sessions, and the bare
- * server answers with Bezel's own bytes. Absolute numbers drift on shared machines; the ratios count. `--json` for machines.
+ * All three are processes of their own, asked by this one over kept connections and in turns, in several rounds; lists have
+ * the same 50 sessions, and the bare server answers with Bezel's own bytes. Absolute numbers drift on shared machines; the
+ * ratios of each round count. `--json` for machines.
  */
 import { spawn } from "node:child_process"
 import { Agent, request } from "node:http"
+import { loadavg } from "node:os"
 import { join } from "node:path"
 import { cpuMillis, installOpencode, memoryMiB, opencode, recipes, type Server, start } from "./http-servers.ts"
 
 const connections = 16
 const sessions = 50
-const seconds = Number(process.env.BENCH_SECONDS ?? 4)
+const seconds = Number(process.env.BENCH_SECONDS ?? 2)
+const rounds = Number(process.env.BENCH_ROUNDS ?? 7)
 
 interface Load {
   readonly perSecond: number
@@ -41,8 +44,8 @@ const send = (server: Server, method: string, path: string, body?: string): Prom
     sent.end(body)
   })
 
-const load = async (server: Server, once: () => Promise<unknown>): Promise<Load> => {
-  for (let count = 0; count < 200; count++) await once()
+const load = async (server: Server, warmUp: number, once: () => Promise<unknown>): Promise<Load> => {
+  for (let count = 0; count < warmUp; count++) await once()
   const cpu = cpuMillis(server.pid)
   const began = performance.now()
   const end = began + seconds * 1_000
@@ -59,32 +62,41 @@ const load = async (server: Server, once: () => Promise<unknown>): Promise<Load>
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
+const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+
 interface Result {
   readonly name: string
   readonly startMillis: number
   readonly idleMiB: number
   readonly idleCpuPercent: number
-  readonly list: Load
-  readonly create: Load
+  /** One of each round. */
+  readonly list: Array<Load>
+  readonly create: Array<Load>
 }
 
-/** `answer`: what the bare server is to say. */
-const measureServer = async (
-  server: Server,
-  answer: { readonly list: string; readonly create: string } | null
-): Promise<Result> => {
+const body = JSON.stringify({ title: "bench" })
+
+/** Of a server that has just started and that nobody asks anything. */
+const measureRest = async (server: Server): Promise<Result> => {
   await pause(1_500)
   const idleMiB = memoryMiB(server.pid)
   const before = cpuMillis(server.pid)
   await pause(4_000)
   const idleCpuPercent = (cpuMillis(server.pid) - before) / 40
-  const body = JSON.stringify({ title: "bench" })
-  if (answer === null) { for (let count = 0; count < sessions; count++) await send(server, "POST", "/session", body) }
-  else await send(server, "PUT", "/", answer.list)
-  const list = await load(server, () => send(server, "GET", "/session?limit=50"))
+  return { name: server.name, startMillis: server.startMillis, idleMiB, idleCpuPercent, list: [], create: [] }
+}
+
+/** `answer`: what the bare server is to say; `null` for the others, which have sessions. */
+const measureRound = async (
+  server: Server,
+  result: Result,
+  answer: { readonly list: string; readonly create: string } | null
+): Promise<void> => {
+  if (answer !== null) await send(server, "PUT", "/", answer.list)
+  const warmUp = result.list.length === 0 ? 200 : 16
+  result.list.push(await load(server, warmUp, () => send(server, "GET", "/session?limit=50")))
   if (answer !== null) await send(server, "PUT", "/", answer.create)
-  const create = await load(server, () => send(server, "POST", "/session", body))
-  return { name: server.name, startMillis: server.startMillis, idleMiB, idleCpuPercent, list, create }
+  result.create.push(await load(server, warmUp, () => send(server, "POST", "/session", body)))
 }
 
 // ------------------------------------------------------------------------------------------------------------- streaming
@@ -154,8 +166,6 @@ const startModel = async (): Promise<{ readonly port: number; readonly stop: () 
   return { port, stop: () => child.kill() }
 }
 
-const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
-
 const measureStreaming = async (atOnce: number): Promise<Streaming> => {
   const model = await startModel()
   const server = await start(
@@ -203,56 +213,84 @@ const measureStreaming = async (atOnce: number): Promise<Streaming> => {
 
 // ------------------------------------------------------------------------------------------------------------------ report
 
-const results: Array<Result> = []
+const loadAverage = () => loadavg().map((one) => one.toFixed(1)).join(", ")
+const loadBefore = loadAverage()
 const { bezel, raw } = recipes()
-const own = await start(bezel)
-results.push(await measureServer(own, null))
-const list = await send(own, "GET", "/session?limit=50")
-const created = await send(own, "POST", "/session", '{"title":"bench"}')
-await own.stop()
-const bare = await start(raw)
-results.push(await measureServer(bare, { list, create: created }))
-await bare.stop()
 const program = installOpencode()
-if (program !== null) {
-  const peer = await start(opencode(program))
-  results.push(await measureServer(peer, null))
-  await peer.stop()
+const servers: Array<Server> = []
+const results: Array<Result> = []
+// One after the other, so that none starts or rests beside the work of another.
+for (const recipe of [bezel, raw, ...(program === null ? [] : [opencode(program)])]) {
+  const server = await start(recipe)
+  servers.push(server)
+  results.push(await measureRest(server))
+}
+const [own, bare] = servers
+if (own === undefined || bare === undefined) throw new Error("no server")
+for (const server of servers) {
+  if (server !== bare) { for (let count = 0; count < sessions; count++) await send(server, "POST", "/session", body) }
+}
+const answers = { list: await send(own, "GET", "/session?limit=50"), create: await send(own, "POST", "/session", body) }
+for (let round = 0; round < rounds; round++) {
+  for (const [index, server] of servers.entries()) {
+    const result = results[index]
+    if (result !== undefined) await measureRound(server, result, server === bare ? answers : null)
+  }
 }
 for (const agent of agents.values()) agent.destroy()
 agents.clear()
+for (const server of servers) await server.stop()
 const streaming = await measureStreaming(Number(process.env.BENCH_SESSIONS ?? 200))
 for (const agent of agents.values()) agent.destroy()
 
-if (process.argv.includes("--json")) console.log(JSON.stringify({ results, streaming }))
-else {
+/** Of the ratios of each round: the median, the smallest and the largest. */
+const ratios = (ours: ReadonlyArray<Load>, theirs: ReadonlyArray<Load>, of: keyof Load): string => {
+  const all = ours.map((load, round) => load[of] / (theirs[round]?.[of] ?? 0))
+  const shown = (value: number) => value.toFixed(value < 2 ? 2 : 1)
+  return `${shown(median(all))} (${shown(Math.min(...all))} to ${shown(Math.max(...all))})`
+}
+
+const perSecond = (loads: ReadonlyArray<Load>) => median(loads.map((load) => load.perSecond)).toFixed(0)
+const micros = (loads: ReadonlyArray<Load>) => median(loads.map((load) => load.cpuMicros)).toFixed(0)
+
+if (process.argv.includes("--json")) {
+  console.log(JSON.stringify({ loadBefore, loadAfter: loadAverage(), results, streaming }))
+} else {
   for (const { create, idleCpuPercent, idleMiB, list, name, startMillis } of results) {
     console.log(
-      `${name.padEnd(18)} list ${list.perSecond.toFixed(0)}/s, ${list.cpuMicros.toFixed(0)} µs CPU · ` +
-        `create ${create.perSecond.toFixed(0)}/s, ${create.cpuMicros.toFixed(0)} µs CPU · start ${
-          startMillis.toFixed(0)
-        } ms · ` +
-        `idle ${idleMiB.toFixed(0)} MiB, ${idleCpuPercent.toFixed(1)} % CPU`
+      `${name.padEnd(18)} list ${perSecond(list)}/s, ${micros(list)} µs CPU · create ${perSecond(create)}/s, ` +
+        `${micros(create)} µs CPU · start ${startMillis.toFixed(0)} ms · idle ${idleMiB.toFixed(0)} MiB, ` +
+        `${idleCpuPercent.toFixed(1)} % CPU`
     )
   }
   const [us, node, them] = results
   if (us !== undefined && node !== undefined) {
-    console.log(`\nlist beside node:http ${(us.list.perSecond / node.list.perSecond).toFixed(2)} (aim: at least 0.4)`)
+    console.log(
+      `\nbeside node:http: list ${ratios(us.list, node.list, "perSecond")} (aim: at least 0.4), ` +
+        `create ${ratios(us.create, node.create, "perSecond")}`
+    )
   }
   if (us !== undefined && them !== undefined) {
     console.log(
-      `beside opencode: list ${(us.list.perSecond / them.list.perSecond).toFixed(1)} × and create ` +
-        `${(us.create.perSecond / them.create.perSecond).toFixed(1)} × (aim: at least 5), start ` +
+      `beside opencode: list ${ratios(us.list, them.list, "perSecond")} and create ` +
+        `${ratios(us.create, them.create, "perSecond")} (aim: at least 5); CPU of a list ` +
+        `${ratios(us.list, them.list, "cpuMicros")}, of a create ${
+          ratios(us.create, them.create, "cpuMicros")
+        }; start ` +
         `${(us.startMillis / them.startMillis).toFixed(2)} (aim: at most 0.3), idle memory ` +
         `${(us.idleMiB / them.idleMiB).toFixed(2)} (aim: at most 0.35)`
     )
   }
   const { atOnce, atOnceSeconds, bytesPerCharacter, cpuPercent, mibPerSession, promptToEvent } = streaming
   console.log(
-    `streaming: first event ${promptToEvent.toFixed(0)} ms after the prompt was sent, ${
-      bytesPerCharacter.toFixed(1)
-    } bytes ` +
-      `for each character (aim: at most 15); ${atOnce} sessions at once ended after ${atOnceSeconds.toFixed(1)} s ` +
-      `(each alone 2.0), ${mibPerSession.toFixed(2)} MiB each, ${cpuPercent.toFixed(0)} % of a core`
+    `streaming: first byte of an event ${promptToEvent.toFixed(0)} ms after the prompt was sent, ` +
+      `${
+        bytesPerCharacter.toFixed(1)
+      } bytes for each character (aim: at most a quarter of 50 to 70); ${atOnce} sessions ` +
+      `at once ended after ${atOnceSeconds.toFixed(1)} s (each alone 2.0), ${
+        mibPerSession.toFixed(2)
+      } MiB for each open ` +
+      `session, ${cpuPercent.toFixed(0)} % of a core`
   )
+  console.log(`load average before: ${loadBefore}; after: ${loadAverage()}`)
 }
