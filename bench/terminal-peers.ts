@@ -77,26 +77,30 @@ const setUp = (home: string, port: number): ReadonlyArray<Peer> => {
     })
   )
   const opencode = installOpencode()
+  const ready = /^─+\n.*\n─+\n.*work/m
+  const bezel = {
+    command: join(root, "bin/bezel"),
+    env: {
+      BEZEL_CONFIG_DIR: config,
+      BEZEL_DATA_DIR: join(home, "data"),
+      BEZEL_STATE_DIR: join(home, "state"),
+      BEZEL_CACHE_DIR: join(home, "cache")
+    },
+    ready,
+    streams: true
+  }
+  const pi = {
+    command: `${process.execPath} ${installPeer(root)} --model bench/bench --offline`,
+    env: { PI_CODING_AGENT_DIR: agentFolder, PI_OFFLINE: "1", PI_SKIP_VERSION_CHECK: "1", PI_TELEMETRY: "0" },
+    ready,
+    streams: true
+  }
+  // Each in both of its modes: one that writes into the terminal's history, and one that shows what is seen alone.
   return [
-    {
-      name: "bezel",
-      command: join(root, "bin/bezel"),
-      env: {
-        BEZEL_CONFIG_DIR: config,
-        BEZEL_DATA_DIR: join(home, "data"),
-        BEZEL_STATE_DIR: join(home, "state"),
-        BEZEL_CACHE_DIR: join(home, "cache")
-      },
-      ready: /^─+\n.*\n─+\n.*work/m,
-      streams: true
-    },
-    {
-      name: "pi",
-      command: `${process.execPath} ${installPeer(root)} --model bench/bench --offline`,
-      env: { PI_CODING_AGENT_DIR: agentFolder, PI_OFFLINE: "1", PI_SKIP_VERSION_CHECK: "1", PI_TELEMETRY: "0" },
-      ready: /^─+\n.*\n─+\n.*work/m,
-      streams: true
-    },
+    { ...bezel, name: "bezel" },
+    { ...pi, name: "pi", command: `${pi.command} --tui-mode regular` },
+    { ...bezel, name: "bezel on the full screen", command: `${bezel.command} --full-screen` },
+    { ...pi, name: "pi on the full screen", command: `${pi.command} --tui-mode fullscreen` },
     ...(opencode === null
       ? []
       : [{ name: "opencode", command: opencode, env: {}, ready: /Ask anything/, streams: false }])

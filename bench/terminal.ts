@@ -174,38 +174,43 @@ const run = Effect.scoped(Effect.gen(function*() {
 
 const ratio = (ours: number, theirs: number): string => `${(ours / theirs).toFixed(2)}x`
 
-/** Each program's figures, and Bezel's as a ratio of pi's. */
+/** Each program's figures, and Bezel's as ratios of those of what it is compared with. */
 const printPeers = (peers: ReadonlyArray<PeerResult>): void => {
-  const [bezel] = peers
-  if (bezel === undefined) return
-  for (const peer of peers) {
+  for (const { echoMillis, firstPaintCpu, firstPaintMillis, name } of peers) {
     console.log(
-      `${peer.name}: first paint ${Math.round(peer.firstPaintMillis)} ms, ${
-        Math.round(peer.firstPaintCpu)
-      } ms of CPU; ` +
-        `a key to what it changes ${peer.echoMillis.toFixed(1)} ms` +
-        (peer === bezel
-          ? ""
-          : `; bezel / ${peer.name}: first paint ${ratio(bezel.firstPaintMillis, peer.firstPaintMillis)}, ` +
-            `CPU ${ratio(bezel.firstPaintCpu, peer.firstPaintCpu)}, key ${ratio(bezel.echoMillis, peer.echoMillis)}`)
+      `${name}: first paint ${Math.round(firstPaintMillis)} ms, ${Math.round(firstPaintCpu)} ms of CPU; ` +
+        `a key to what it changes ${echoMillis.toFixed(1)} ms`
     )
   }
-  const pi = peers.find(({ name }) => name === "pi")
-  for (const [index, ours] of bezel.answers.entries()) {
-    const theirs = pi?.answers[index]
-    if (theirs === undefined) continue
-    const what = `${ours.paragraph === 0 ? "one paragraph" : `paragraphs of ${ours.paragraph} words`}, ${
-      ours.pause === 0 ? "at once" : `${ours.pause} ms after every ten`
-    }`
+  const named = (name: string) => peers.find((peer) => peer.name === name)
+  for (
+    const [ours, theirs] of [
+      [named("bezel"), named("pi")],
+      [named("bezel on the full screen"), named("pi on the full screen")],
+      [named("bezel"), named("opencode")]
+    ]
+  ) {
+    if (ours === undefined || theirs === undefined) continue
     console.log(
-      `${deltaCount} deltas in ${what}: ${ours.cpu} ms of CPU beside ${theirs.cpu} (${ratio(ours.cpu, theirs.cpu)}); ` +
-        `${ours.bytesPerCharacter.toFixed(2)} bytes written per character beside ${
-          theirs.bytesPerCharacter.toFixed(2)
-        } ` +
-        `(${ratio(ours.bytesPerCharacter, theirs.bytesPerCharacter)})`
+      `${ours.name} / ${theirs.name}: first paint ${ratio(ours.firstPaintMillis, theirs.firstPaintMillis)}, ` +
+        `its CPU ${ratio(ours.firstPaintCpu, theirs.firstPaintCpu)}, key ${ratio(ours.echoMillis, theirs.echoMillis)}`
     )
+    for (const [index, own] of ours.answers.entries()) {
+      const other = theirs.answers[index]
+      if (other === undefined) continue
+      const what = `${own.paragraph === 0 ? "one paragraph" : `paragraphs of ${own.paragraph} words`}, ${
+        own.pause === 0 ? "at once" : `${own.pause} ms after every ten`
+      }`
+      console.log(
+        `  ${deltaCount} deltas in ${what}: ${own.cpu} ms of CPU beside ${other.cpu} (${ratio(own.cpu, other.cpu)}); ` +
+          `${own.bytesPerCharacter.toFixed(2)} bytes written per character beside ${
+            other.bytesPerCharacter.toFixed(2)
+          } ` +
+          `(${ratio(own.bytesPerCharacter, other.bytesPerCharacter)})`
+      )
+    }
   }
-  if (!peers.some(({ name }) => name === "opencode")) console.log("opencode could not be had from npm")
+  if (named("opencode") === undefined) console.log("opencode could not be had from npm")
 }
 
 const result = await Effect.runPromise(run)

@@ -1,7 +1,6 @@
 /** The main screen against a terminal emulator, for whatever happens to the document and to the size of the terminal. */
 import { type Block, text } from "@bezel/tui"
 import { MemoryTerminal } from "@bezel/tui/testing"
-import { CURSOR_MARKER } from "@earendil-works/pi-tui"
 import xterm from "@xterm/headless"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -9,6 +8,9 @@ import { documentOf } from "../../packages/tui/src/host/document.ts"
 import { InlineScreen } from "../../packages/tui/src/host/inline-screen.ts"
 import { makeLayout } from "../../packages/tui/src/layout.ts"
 import { makePainter, terminalTheme } from "../../packages/tui/src/paint.ts"
+
+/** What the editor marks the place of the cursor with. */
+const mark = "\x1b_pi:c\x07"
 
 type Step =
   | { readonly type: "append"; readonly count: number }
@@ -22,7 +24,10 @@ type Step =
 
 const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
   fc.oneof(
-    { arbitrary: fc.record({ type: fc.constant("append" as const), count: fc.integer({ min: 1, max: 60 }) }), weight: 3 },
+    {
+      arbitrary: fc.record({ type: fc.constant("append" as const), count: fc.integer({ min: 1, max: 60 }) }),
+      weight: 3
+    },
     { arbitrary: fc.record({ type: fc.constant("grow" as const), words: fc.integer({ min: 1, max: 80 }) }), weight: 3 },
     fc.record({ type: fc.constant("change" as const), fromEnd: fc.integer({ min: 0, max: 80 }) }),
     fc.record({ type: fc.constant("remove" as const), count: fc.integer({ min: 1, max: 40 }) }),
@@ -49,7 +54,7 @@ const open = () => {
     Array.from({ length: count }, () => `w${made++}${made % 7 === 0 ? " 日本" : made % 11 === 0 ? " é" : ""}`).join(" ")
   const bottomRows = (): ReadonlyArray<string> => [
     ...Array.from({ length: bottom - 1 }, (_, index) => `below ${index}`),
-    `> ${CURSOR_MARKER}`
+    `> ${mark}`
   ]
   const rowsOf = (width: number) => (block: Block) => layout.rows(block, width)
   const screen = new InlineScreen(terminal, (width) => ({
@@ -100,7 +105,7 @@ const open = () => {
     )
     while (shown.length > 0 && shown.at(-1) === "") shown.pop()
     const all = [...blocks.flatMap((block) => rowsOf(cols)(block)), ...bottomRows()].map((row) =>
-      row.replaceAll(CURSOR_MARKER, "").trimEnd()
+      row.replaceAll(mark, "").trimEnd()
     )
     const count = Math.min(shown.length, all.length)
     const expected = all.slice(all.length - count)
@@ -185,10 +190,12 @@ describe("the main screen in a terminal", () => {
   it("writes the end of a row alone where only that has changed, and all of a letter that a mark joins", async () => {
     const opened = open()
     const before = opened.terminal.written.length
-    for (const [said, most] of [["a longer row of words", 200], ["a longer row of words, and e", 60], [
-      "a longer row of words, and e\u0301",
-      60
-    ], ["a longer row of wor", 60]] as const) {
+    for (
+      const [said, most] of [["a longer row of words", 200], ["a longer row of words, and e", 60], [
+        "a longer row of words, and e\u0301",
+        60
+      ], ["a longer row of wor", 60]] as const
+    ) {
       const from = opened.terminal.written.length
       opened.step({ type: "say", said })
       expect(await opened.wrong()).toBeNull()

@@ -5,7 +5,14 @@
  * theme has a layout of its own; markdown that grows keeps what is finished by `identity`, so that of a streaming answer only
  * the end is laid out. Whatever a block holds, the rows never exceed the width and hold no other escape sequence than ours.
  */
-import { getCapabilities, getCellDimensions, Image, Markdown, type MarkdownTheme, setCapabilityOverrides } from "@earendil-works/pi-tui"
+import {
+  getCapabilities,
+  getCellDimensions,
+  Image,
+  Markdown,
+  type MarkdownTheme,
+  setCapabilityOverrides
+} from "@earendil-works/pi-tui"
 import type { Block, ImageBlock, MarkdownBlock, RowBlock, SpanStyle, TextBlock } from "./block.ts"
 import { makeGrowing, type MarkdownLayout } from "./growing.ts"
 import { describeImage, drawableSize } from "./image.ts"
