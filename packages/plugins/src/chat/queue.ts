@@ -16,7 +16,7 @@ interface QueueParts {
   readonly conversation: () => ChatConversation | null
   readonly editor: EditorHandle
   readonly attachments: Attachments
-  /** Completes once the inputs that wait are others. */
+  /** Completes once the view is another one. */
   readonly changed: Effect.Effect<void>
 }
 

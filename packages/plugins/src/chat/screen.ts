@@ -64,6 +64,8 @@ export interface ChatSource {
 const quitWindow = 2_000
 /** The same for a second Escape, which goes back. */
 const rewindWindow = 600
+/** Milliseconds that a connection may be gone before what is sent meanwhile is refused. */
+const goneMillis = 1_000
 
 const welcome: ReadonlyArray<Block> = [
   text([
@@ -100,8 +102,15 @@ export const chatScreen = Effect.fnUntraced(function*(
   const isStale = () => view() !== undefined && source.conversation()?.view.status !== "live"
   const asKnown = (blocks: ReadonlyArray<Block>) => isStale() || view() === undefined ? blocks.map(faint) : blocks
 
+  const viewChanged = yield* Latch.make()
+  const whenLive: Effect.Effect<void> = Effect.suspend(() =>
+    isStale() ? Effect.andThen(viewChanged.await, whenLive) : Effect.void
+  )
+  /** A connection that comes back may go once more for a moment, when another host takes the session over. */
+  const settled = Effect.timeoutOption(whenLive, goneMillis)
+
   const withConversation = <A, E>(use: (conversation: ChatConversation) => Effect.Effect<A, E>) =>
-    Effect.suspend(() => {
+    Effect.andThen(settled, () => {
       const conversation = source.conversation()
       return conversation === null
         ? Effect.fail<E | { readonly message: string }>({ message: "No session is attached." })
@@ -258,8 +267,7 @@ export const chatScreen = Effect.fnUntraced(function*(
   yield* editing(ctx, editor)
   yield* scrolling(ctx, editor)
   yield* keeping(ctx, () => view(), source.location)
-  const inboxChanged = yield* Latch.make()
-  yield* queueing(ctx, { conversation: source.conversation, editor, attachments, changed: inboxChanged.await })
+  yield* queueing(ctx, { conversation: source.conversation, editor, attachments, changed: viewChanged.await })
   yield* ctx.commands.register("chat.draft", {
     description: "Put a text into the editor, unless something is in it",
     run: (draft) =>
@@ -317,10 +325,8 @@ export const chatScreen = Effect.fnUntraced(function*(
   return () => {
     const current = view()
     if (current !== undefined) remember(current)
-    if (current?.inbox !== shown?.inbox) {
-      inboxChanged.openUnsafe()
-      inboxChanged.closeUnsafe()
-    }
+    viewChanged.openUnsafe()
+    viewChanged.closeUnsafe()
     if (!isActive()) busySince = null
     else busySince ??= now()
     editor.setBorder({ color: isBusy() && !isStale() ? "accent" : "border" })
