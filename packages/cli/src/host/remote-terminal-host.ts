@@ -1,9 +1,10 @@
 /** A server as what a terminal shows sessions of: records over its HTTP API, the sessions themselves over its WebSocket. */
 import { connectWebSocket } from "@bezel/core/rpc"
-import { type BezelError, makeEffectClient } from "@bezel/sdk"
+import { BezelError, makeEffectClient } from "@bezel/sdk"
 import { connectTo } from "@bezel/server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { Exit, exitCode } from "../exit.ts"
 import { patchOf, type ShownSession, type TerminalHost } from "./terminal-host.ts"
 
 export interface RemoteServer {
@@ -15,6 +16,15 @@ export interface RemoteServer {
 const patience = "15 seconds"
 
 const shown = ({ id, location }: ShownSession): ShownSession => ({ id, location })
+
+/** An agent or a model that the place does not have is a mistake in the command line. */
+const asUsage = (error: Error): Error => {
+  if (!(error instanceof BezelError) || error.code !== "invalid_arguments") return error
+  const { data, message } = error
+  const path = typeof data === "object" && data !== null && "path" in data ? data.path : null
+  if (path !== "agent" && path !== "model") return error
+  return new Exit(exitCode.usage, `${message.slice(0, 1).toLowerCase()}${message.slice(1).replace(/\.$/, "")}`)
+}
 
 /** `directory`: where new sessions belong; `null`: where the server says. */
 export const remoteTerminalHost = (server: RemoteServer, directory: string | null): TerminalHost => {
@@ -40,10 +50,10 @@ export const remoteTerminalHost = (server: RemoteServer, directory: string | nul
       Effect.map(({ items: [latest] }) => latest === undefined ? null : shown(latest)),
       failed
     ),
-    create: (chosen) => failed(Effect.map(session.create({ ...place, ...chosen }), shown)),
+    create: (chosen) => Effect.mapError(failed(Effect.map(session.create({ ...place, ...chosen }), shown)), asUsage),
     choose: (id, chosen) => {
       const patch = patchOf(chosen)
-      return patch === null ? Effect.void : failed(session.configure(id, patch))
+      return patch === null ? Effect.void : Effect.mapError(failed(session.configure(id, patch)), asUsage)
     },
     agents: location.agents(directory ?? undefined).pipe(
       Effect.map((agents) => agents.map(({ name }) => name)),
