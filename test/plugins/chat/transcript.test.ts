@@ -80,6 +80,31 @@ describe("the transcript", () => {
     )
   })
 
+  it("gives each call its own result, also where a provider uses an id again", () => {
+    const entries = [
+      answer("First", "a"),
+      result("a", "one"),
+      answer("Second", "a"),
+      result("a", "two"),
+      answer("Third", "a")
+    ]
+    const shown = show({
+      entries,
+      turn: { inputs: [], generation: null, message: null, tools: [running("a", "three")] }
+    })
+    expect(shown.split("\n").filter((line) => line !== "")).toEqual([
+      "First",
+      "✓ look at=a",
+      "  one",
+      "Second",
+      "✓ look at=a",
+      "  two",
+      "Third",
+      "● look at=a",
+      "  three"
+    ])
+  })
+
   it("tells a failed call from an aborted one and from one without a result", () => {
     const shown = show({
       entries: [

@@ -67,6 +67,11 @@ const field = (value: JsonValue, key: string): JsonValue =>
     ? (value as { readonly [key: string]: JsonValue })[key] ?? null
     : null
 
+/** Calls by id. */
+type Calls = ReadonlyMap<string, { readonly result: Result | null; readonly isNewest: boolean }>
+
+const noCalls: Calls = new Map()
+
 /** A call from whatever is known of it: the part of the answer, the running tool, the result. */
 const callView = (
   id: string,
@@ -257,27 +262,48 @@ export const makeTranscript = (context: Renderers): Transcript => {
       message.role === "assistant" ? message.content.flatMap((part) => part.type === "tool-call" ? [part.id] : []) : []
     )
 
+  /**
+   * The calls of each entry with their results. Providers may use an id again in a later answer, so a result is of the newest
+   * call before it, and what runs now is of the newest of all.
+   */
+  const findResults = (entries: ReadonlyArray<ViewEntry>): ReadonlyMap<ViewEntry, Calls> => {
+    const found = new Map<ViewEntry, Calls>()
+    const next = new Map<string, Result>()
+    const seen = new Set<string>()
+    for (const entry of entries.toReversed()) {
+      for (const message of entry.model ?? []) {
+        if (message.role === "tool") { for (const part of message.content) next.set(part.id, { entry, part }) }
+      }
+      const ids = callsOf(entry)
+      if (ids.length === 0) continue
+      found.set(entry, new Map(ids.map((id) => [id, { result: next.get(id) ?? null, isNewest: !seen.has(id) }])))
+      for (const id of ids) {
+        next.delete(id)
+        seen.add(id)
+      }
+    }
+    return found
+  }
+
   const settledBlock = (view: ConversationView, options: TranscriptOptions): GroupBlock => {
     const source: ReadonlyArray<unknown> = [view.entries, options.expanded, ...(view.turn?.tools ?? [])]
     if (same(settled.from, source)) return settled.group
     const tools = new Map((view.turn?.tools ?? []).map((tool) => [tool.callId, tool]))
-    const results = new Map<string, Result>()
-    for (const entry of view.entries) {
-      for (const message of entry.model ?? []) {
-        if (message.role !== "tool") continue
-        for (const part of message.content) results.set(part.id, { entry, part })
-      }
-    }
+    const found = findResults(view.entries)
     const blocks = view.entries.map((entry) => {
-      const calls = callsOf(entry)
+      const calls = found.get(entry) ?? noCalls
+      const own = new Map([...calls].flatMap(([id, { isNewest }]) => {
+        const tool = isNewest ? tools.get(id) : undefined
+        return tool === undefined ? [] : [[id, tool] as const]
+      }))
+      const results = new Map([...calls].flatMap(([id, { result }]) => result === null ? [] : [[id, result] as const]))
       const from: ReadonlyArray<unknown> = [
         options.expanded,
-        ...calls.map((id) => tools.get(id)),
-        ...calls.map((id) => results.get(id)?.entry)
+        ...[...calls.keys()].flatMap((id) => [own.get(id), results.get(id)?.entry])
       ]
       const last = known.get(entry)
       if (last !== undefined && same(last.from, from)) return last.block
-      const block = group(entryBlocks(entry, tools, results, options))
+      const block = group(entryBlocks(entry, own, results, options))
       known.set(entry, { from, block })
       return block
     })
