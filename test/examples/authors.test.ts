@@ -13,6 +13,7 @@ import lines from "../../examples/authors/lines.ts"
 import notes, { Notes } from "../../examples/authors/notes.ts"
 import parrot from "../../examples/authors/parrot.ts"
 import reminder from "../../examples/authors/reminder.ts"
+import tickets from "../../examples/authors/tickets.ts"
 import watch, { Watched, Watching } from "../../examples/authors/watch.ts"
 import { makeHome, root } from "../e2e/command.ts"
 import { eventually } from "../matrix/harness.ts"
@@ -32,6 +33,21 @@ describe("the examples for authors", () => {
       const { id } = yield* host.session.create()
       expect(yield* host.ask(id, "deploy it")).toBe("No.")
       expect(targets).toEqual([])
+    }).pipe(Effect.scoped))
+
+  it.live("tickets: are attached where a person has named them, and nowhere else", () =>
+    Effect.gen(function*() {
+      const model = scriptedModel(["One.", "Two."])
+      const host = yield* testSessionHost([tickets], { model })
+      const { id } = yield* host.session.create()
+      for (const written of [true, false]) {
+        yield* host.session.prompt({ sessionID: id, prompt: { text: "what is #12?", written } })
+        yield* host.session.wait(id)
+      }
+      const sent = model.requests.map(({ messages }) => JSON.stringify(messages))
+      const file = Buffer.from("Ticket 12").toString("base64")
+      expect(sent.map((text) => text.split(file).length - 1)).toEqual([1, 1])
+      expect(sent[0]).toContain(`"fileName":"#12"`)
     }).pipe(Effect.scoped))
 
   it.live("counter: is in the view of a client", () =>
