@@ -29,7 +29,9 @@ describe("a job that ends", { timeout: 60_000 }, () => {
   it("does not hold up bezel run, and is told to the next run of the session, once", async () => {
     const home = makeHome()
     const gate = home.write("work/gate", "")
-    const server = await serve(job(`while [ -e ${gate} ]; do sleep 0.05; done; echo built`), { text: "It is building." })
+    const server = await serve(job(`while [ -e ${gate} ]; do sleep 0.05; done; echo built`), {
+      text: "It is building."
+    })
     home.useServer(server, allowed)
     expect(await home.run(["run", "build it"])).toMatchObject({ code: 0, stdout: "It is building.\n" })
     server.always({ text: "ok" })
