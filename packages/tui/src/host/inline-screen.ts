@@ -63,6 +63,8 @@ export class InlineScreen extends TuiMainScreen {
   /** What the cursor was told last. */
   #cursorColumn: number | null = null
   #lastKey = Number.NEGATIVE_INFINITY
+  /** Nothing has been drawn since the last key. */
+  #isAwaited = false
   #lastFrame = Number.NEGATIVE_INFINITY
   #rest = frameMillis
   #waiting: ReturnType<typeof setTimeout> | undefined
@@ -75,6 +77,7 @@ export class InlineScreen extends TuiMainScreen {
   /** Somebody has pressed a key, and waits for what it does. */
   keyPressed(): void {
     this.#lastKey = performance.now()
+    this.#isAwaited = true
   }
 
   /** Begins another document with the next frame, below what is on the screen. */
@@ -84,6 +87,10 @@ export class InlineScreen extends TuiMainScreen {
   }
 
   override requestRender(force = false): void {
+    if (this.#isAwaited) {
+      this.#isAwaited = false
+      return super.requestRender(true)
+    }
     const now = performance.now()
     const wait = this.#lastFrame + this.#rest - now
     if (force || wait <= 0 || now - this.#lastKey < answerMillis) return super.requestRender()
