@@ -33,7 +33,9 @@ describe("bezel plugin doctor", { timeout: 30_000 }, () => {
     expect(ended.code).toBe(1)
     const lines = ended.stdout.split("\n").filter((line) => !line.includes("built in"))
     expect(lines).toEqual([
-      expect.stringMatching(/^✗ broken\.ts: .*broken\.ts: .*; mend its file, or take it out of the setting "plugins"$/),
+      expect.stringMatching(
+        /^✗ broken\.ts: .*broken\.ts: .*; mend its file, or take it out of the setting "plugins" or the plugin folder that it lies in$/
+      ),
       expect.stringMatching(
         /^! acme\.empty: .*empty\.ts: it has nothing for any host; Plugin\.define takes one of session, tui/
       ),

@@ -164,6 +164,24 @@ describe("bezel attach", { timeout: 120_000 }, () => {
     expect((await terminal.ended).code).toBe(0)
   })
 
+  it("finds a server again that comes back on another port", async () => {
+    const home = makeHome()
+    home.write("work/note.txt", "Bezels hold stones.\n")
+    const server = await startServer(home)
+    const terminal = runInTerminal(home, "bezel attach")
+    await terminal.shows(/bezel\/offline/)
+    server.process.kill("SIGKILL")
+    await terminal.shows(/disconnected, shown as last known/)
+    const next = home.start(["serve", "--port", "0", "--json"])
+    await next.seen(/^\{.*\}\n/)
+    expect(next.output.stdout).not.toContain(server.url)
+    await terminal.shows(/^~\/work +bezel\/offline/m)
+    terminal.type("read note.txt\r")
+    await terminal.shows(/Bezels hold stones/)
+    terminal.type("\u0004")
+    expect((await terminal.ended).code).toBe(0)
+  })
+
   it("sees a turn through, although the host of the session is killed in the middle of it", async () => {
     const home = makeHome()
     const model = await modelFor(home)

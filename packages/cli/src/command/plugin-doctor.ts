@@ -33,7 +33,7 @@ interface Finding {
 }
 
 const remedies: { readonly [phase in PluginStatus["phase"]]: string } = {
-  load: 'mend its file, or take it out of the setting "plugins"',
+  load: 'mend its file, or take it out of the setting "plugins" or the plugin folder that it lies in',
   setup: "see its message and its documentation",
   bind: "change what the settings name, or their order",
   activate: "see its message and its documentation",

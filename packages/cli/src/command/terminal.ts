@@ -99,9 +99,14 @@ export const terminal: Execute<TerminalOptions> = async (options, [path], enviro
         : yield* ownServer
       return server === null
         ? yield* showInline(path ?? currentFolder(), options, global, warnings)
-        : yield* showRemote(server, path ?? (server.isOwn ? currentFolder() : null), options, global, warnings, {
-          note: options.attach === null ? "; bezel --inline does without" : ""
-        })
+        : yield* showRemote(
+          server,
+          path ?? (server.isOwn ? currentFolder() : null),
+          options,
+          global,
+          warnings,
+          options.attach === null ? "; bezel --inline does without" : ""
+        )
     }).pipe(Effect.provide(AppPaths.layer)),
     { environment }
   )
@@ -136,6 +141,8 @@ export const attach: Execute<AttachOptions> = async (options, [url], environment
 interface FoundServer extends RemoteServer {
   /** It runs on the files of this user, here. */
   readonly isOwn: boolean
+  /** Its address is from the state folder. */
+  readonly isFound: boolean
 }
 
 /** The token that this user has for servers: what the environment says, else that of the state folder. */
@@ -149,7 +156,7 @@ const ownServer = Effect.gen(function*() {
   const note = yield* findServer(yield* serverFolders)
   if (note === null) return null
   const token = yield* ownTokenOf
-  return token === null ? null : { url: note.url, token, isOwn: true } satisfies FoundServer
+  return token === null ? null : { url: note.url, token, isOwn: true, isFound: true } satisfies FoundServer
 })
 
 const serverAt = (written: string, given: string | null) =>
@@ -168,7 +175,8 @@ const serverAt = (written: string, given: string | null) =>
     return {
       url: url.href,
       token,
-      isOwn: note !== null && new URL(note.url).origin === url.origin
+      isOwn: note !== null && new URL(note.url).origin === url.origin,
+      isFound: false
     } satisfies FoundServer
   })
 
@@ -217,13 +225,18 @@ const showRemote = (
   global: Global,
   warnings: ReadonlyArray<string>,
   /** What is said behind the address of the server. */
-  { note }: { readonly note: string } = { note: "" }
+  note = ""
 ) =>
   Effect.gen(function*() {
     const { remoteTerminalHost } = yield* Effect.promise(() => import("../host/remote-terminal-host.ts"))
     const directory = path === null || !server.isOwn ? path : (yield* resolveLocation(path)).directory
     const isNewlyTrusted = server.isOwn && directory !== null && (yield* askForTrust(directory))
-    const host = remoteTerminalHost(server, directory)
+    const paths = yield* AppPaths
+    // One that was found in the state folder may come back on another port; where a person has named the address, it holds.
+    const again = server.isFound
+      ? Effect.orElseSucceed(Effect.provideService(ownServer, AppPaths, paths), () => null)
+      : Effect.succeed(null)
+    const host = remoteTerminalHost(server, directory, again)
     const shown = yield* Effect.scoped(
       show(host, server.isOwn ? directory : null, options, global, warnings, (connection) =>
         Effect.gen(function*() {
