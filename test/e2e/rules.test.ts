@@ -58,7 +58,7 @@ describe("a permission rule for a tool that there is not", () => {
 describe("a setting that has no effect", () => {
   it("is told by doctor, as is whatever else is odd about how plugins start", async () => {
     const home = makeHome()
-    home.settings({ permissions: { bsh: "deny" }, plugins: ["./nope.ts"] })
+    home.settings({ model: "bezel/offline", permissions: { bsh: "deny" }, plugins: ["./nope.ts"] })
     const { code, stdout } = await home.run(["doctor"], options)
     const lines = stdout.split("\n").filter((line) => /^[!✗]/.test(line))
     expect([code, lines]).toEqual([1, [

@@ -121,6 +121,17 @@ describe("bezel in a terminal", () => {
     expect(readFileSync(join(home.work, "err"), "utf8")).toBe("")
   })
 
+  it("sends what was typed before the session has come to the screen, once it has", async () => {
+    const home = makeHome()
+    home.write("work/note.txt", "Bezels hold stones.\n")
+    const terminal = runInTerminal(home, "bezel")
+    await terminal.shows(/ctrl\+d quits/)
+    terminal.type("read note.txt\r")
+    await terminal.shows(/Bezels hold stones/)
+    terminal.type("\u0004")
+    expect((await terminal.ended).code).toBe(0)
+  })
+
   it("shows a call of a plugin's tool through the plugin's own renderer", async () => {
     const home = makeHome()
     mkdirSync(join(home.folder, ".config/bezel/plugins"), { recursive: true })

@@ -1,5 +1,5 @@
 /** Notices when a turn ends or waits, as a terminal in memory gets them from a real session. */
-import { makePresentation, Plugin } from "@bezel/core/host"
+import { Conversation, makePresentation, Plugin } from "@bezel/core/host"
 import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
 import {
   call,
@@ -15,7 +15,8 @@ import { session as notices } from "@bezel/plugins/notices/session"
 import { session as permissions } from "@bezel/plugins/permissions/session"
 import { text } from "@bezel/tui"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
+import { Effect, Fiber, Schema, Stream } from "effect"
+import { Notices } from "../../../packages/plugins/src/notices/contract.ts"
 import { tui } from "../../../packages/plugins/src/notices/tui.ts"
 import { testTerminal } from "../../tui/memory-terminal.ts"
 
@@ -61,11 +62,34 @@ const open = (how: Notify, script: ReadonlyArray<ScriptedTurn>) =>
           id: "test.screen",
           tui: (ctx) =>
             Effect.gen(function*() {
-              // Behind it, so that what it shows of a turn comes after the notice.
+              // Behind it, so that what it has been told and shown has been told and shown to the notices before.
+              let asked = false
+              let shown = false
               yield* ctx.screens.register("chat", {
                 title: "T",
-                open: Effect.succeed({ body: () => [text("the body")] })
+                open: Effect.succeed({ body: () => [text(asked && shown ? "the body" : "not yet")] })
               })
+              const service = yield* ctx.use(Notices)
+              yield* ctx.observe(Conversation, (instance) =>
+                instance.view.forEach(() =>
+                  Effect.sync(() => {
+                    shown = true
+                    ctx.ui.redraw()
+                  })
+                ))
+              yield* ctx.onActivate(
+                Stream.filter(ctx.connection.changes, ({ status }) => status === "connected").pipe(
+                  Stream.runHead,
+                  Effect.andThen(service.how()),
+                  Effect.map(() => {
+                    asked = true
+                    ctx.ui.redraw()
+                  }),
+                  Effect.ignore,
+                  Effect.forkScoped,
+                  Effect.asVoid
+                )
+              )
             })
         })
       ])

@@ -7,7 +7,7 @@
 import { type AppFolder, AppPaths, Settings, Trust } from "@bezel/core/settings"
 import { type LeaseState, leaseState, sessionsFolder, sessionsIn } from "@bezel/core/storage"
 import type { McpConnectionsShape } from "@bezel/plugins/mcp/contract"
-import { guidance } from "@bezel/plugins/providers"
+import { guidance, ModelSetting } from "@bezel/plugins/providers"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
@@ -150,7 +150,7 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
       )
       const chosen = yield* Effect.match(place.models.resolve(null), {
         onSuccess: ({ info }) =>
-          info.provider === "bezel"
+          info.provider === "bezel" && place.settings.get(ModelSetting) === null
             ? warning("model", `${info.provider}/${info.model} is the default. ${plain(guidance(usable))}`)
             : ok("model", `${info.provider}/${info.model} is the default`),
         onFailure: (error) => fault("model", error.message)

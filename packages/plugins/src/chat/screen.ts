@@ -66,6 +66,8 @@ const quitWindow = 2_000
 const rewindWindow = 600
 /** Milliseconds that a connection may be gone before what is sent meanwhile is refused. */
 const goneMillis = 1_000
+/** The same for a session that has not come yet: the screen is there before it. */
+const comingMillis = 10_000
 
 const welcome: ReadonlyArray<Block> = [
   text([
@@ -107,7 +109,13 @@ export const chatScreen = Effect.fnUntraced(function*(
     isStale() ? Effect.andThen(viewChanged.await, whenLive) : Effect.void
   )
   /** A connection that comes back may go once more for a moment, when another host takes the session over. */
-  const settled = Effect.timeoutOption(whenLive, goneMillis)
+  const whenThere: Effect.Effect<void> = Effect.suspend(() =>
+    source.conversation() === null ? Effect.andThen(viewChanged.await, whenThere) : Effect.void
+  )
+  const settled = Effect.andThen(
+    Effect.timeoutOption(whenThere, comingMillis),
+    Effect.timeoutOption(whenLive, goneMillis)
+  )
 
   const withConversation = <A, E>(use: (conversation: ChatConversation) => Effect.Effect<A, E>) =>
     Effect.andThen(settled, () => {
