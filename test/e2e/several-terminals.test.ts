@@ -35,15 +35,20 @@ const conversation = (terminal: PseudoTerminal) => {
   return rows.slice(Math.max(0, rows.findIndex((row) => row.startsWith("› ")))).join("\n").trimEnd()
 }
 
-/** Both show the same, once the words for one of them have gone. */
-const same = async (one: PseudoTerminal, two: PseudoTerminal) => {
-  await one.until((now) => conversation(now) === conversation(two))
-  for (let row = 0; row < 24; row++) {
-    const at = one.screen().findIndex((line) => line.startsWith("› "))
-    const other = two.screen().findIndex((line) => line.startsWith("› "))
-    if (at + row < 24 && other + row < 24) expect(one.cells(at + row)).toEqual(two.cells(other + row))
-  }
+/** The rows from where the conversation begins, cell by cell. */
+const cellsOf = (terminal: PseudoTerminal) => {
+  const at = terminal.screen().findIndex((row) => row.startsWith("› "))
+  return Array.from({ length: 24 - at }, (_, row) => terminal.cells(at + row))
 }
+
+/** Both show the same cells, once the words for one of them have gone. */
+const same = (one: PseudoTerminal, two: PseudoTerminal) =>
+  one.until(() => {
+    const [left, right] = [cellsOf(one), cellsOf(two)]
+    const rows = Math.min(left.length, right.length)
+    return conversation(one) === conversation(two) &&
+      JSON.stringify(left.slice(0, rows)) === JSON.stringify(right.slice(0, rows))
+  })
 
 describe("people on one session", { timeout: 120_000 }, () => {
   it.each(["none", "session"])(

@@ -34,6 +34,7 @@ const show = async (terminal: PseudoTerminal, name: string): Promise<string> => 
   const before = terminal.raw.length
   terminal.write(`scene image ${name}\r`)
   await terminal.until(`Seen ${name}`)
+  await terminal.settled()
   return terminal.raw.slice(before)
 }
 
