@@ -163,9 +163,10 @@ describe("markdown that grows", () => {
       const { system, user } = process.cpuUsage(before)
       return (system + user) / 1_000
     }
-    cost(answer)
-    const short = cost(answer.slice(0, 2_000))
-    const long = cost(Array.from({ length: 40 }, () => answer).join("\n\n"))
+    // The best of some: what else the processor does is not the layout's.
+    const best = (text: string): number => Math.min(cost(text), cost(text), cost(text))
+    const short = best(answer.slice(0, 2_000))
+    const long = best(Array.from({ length: 40 }, () => answer).join("\n\n"))
     expect(long).toBeLessThan(short * 5 + 50)
   })
 })

@@ -68,8 +68,8 @@ describe("the person's own editor", { timeout: 40_000 }, () => {
       terminal.write(" more")
       await terminal.until((now) => now.screen().includes("half a thought more"))
       terminal.write("\x1b")
-      await terminal.until("Interrupted.")
-      expect(terminal.screen()).toContain("half a thought more")
+      await terminal.until((now) => now.text().includes("Interrupted.") && now.screen().includes("half a thought more"))
+      expect(terminal.modes().bracketedPaste).toBe(true)
     }
   )
 
