@@ -22,10 +22,14 @@ describe("a choice in the terminal", { timeout: 60_000 }, () => {
     await expect.poll(() => settingsOf(home.folder), { timeout: 20_000 }).toBe(
       '{\n  // the default\n  "model": "bezel/offline",\n  "theme": "sea"\n}\n'
     )
+    terminal.type("list\r")
+    await terminal.shows(/✓ list/)
     terminal.type("\u0004")
     expect((await terminal.ended).raw).toContain("38;2;1;2;3")
     const again = runInTerminal(home, "bezel")
     await again.shows(/bezel\/offline/)
+    again.type("list\r")
+    await again.shows(/✓ list/)
     again.type("\u0004")
     expect((await again.ended).raw).toContain("38;2;1;2;3")
     expect(again.text()).not.toContain("There is no theme")
