@@ -121,7 +121,8 @@ export const makeMemoryPair = (options: FrameOptions = {}): readonly [client: Tr
           return !held[other]
         },
         end: shut,
-        destroy: shut
+        destroy: shut,
+        answersAtOnce: true
       },
       {
         pause: () => {

@@ -1,6 +1,7 @@
 /**
- * Frames on their way to a peer. Those of one turn leave together. What the medium does not take waits here, bounded: a
- * peer that does not read is given up, what waited for it is dropped, and the last frame it can read says why.
+ * Frames on their way to a peer. Those of one turn leave together, but many of them in parts, so that the peer works on the
+ * first ones while the others are made. What the medium does not take waits here, bounded: a peer that does not read is
+ * given up, what waited for it is dropped, and the last frame it can read says why.
  *
  * A hot path, so plain TypeScript.
  */
@@ -15,10 +16,15 @@ export interface Medium {
   readonly end: (reason: ServiceError | null) => void
   /** Closes now. */
   readonly destroy: () => void
+  /** Whether the peer's answer to a write can come before `write` has returned; then nothing leaves in the midst of a turn. */
+  readonly answersAtOnce?: boolean
 }
 
 /** Characters that the medium is given at once, which can not be dropped any more. */
 const batchLength = 262_144
+
+/** As many frames leave before the turn that makes them is over. */
+const partFrames = 16
 
 /** How long a peer has to take the last frame. */
 const farewellMillis = 5_000
@@ -45,7 +51,9 @@ export class Outgoing {
     if (this.waiting + frame.length > this.limit && this.waiting > 0) return "full"
     this.frames.push(frame)
     this.waiting += frame.length
-    if (!this.scheduled && !this.blocked) {
+    if (this.blocked) return "taken"
+    if (this.frames.length >= partFrames && this.medium.answersAtOnce !== true) this.flush()
+    else if (!this.scheduled) {
       this.scheduled = true
       queueMicrotask(() => {
         this.scheduled = false
