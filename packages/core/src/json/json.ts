@@ -194,6 +194,20 @@ const isJson = (value: unknown, depth: number): value is JsonValue => {
   return true
 }
 
+const isFiniteJson = (value: unknown, depth: number): boolean => {
+  if (typeof value === "number") return Number.isFinite(value)
+  if (typeof value !== "object" || value === null) return true
+  if (depth >= maxDepth) return false
+  for (const key in value) if (!isFiniteJson((value as { readonly [key: string]: unknown })[key], depth + 1)) return false
+  return true
+}
+
+/**
+ * Whether what `JSON.parse` has made of a text is strict JSON: it makes numbers that are not finite of ones that are too
+ * large, and any depth. Quicker than `isJsonValue`, and true of other values that are no JSON.
+ */
+export const isParsedJson = (parsed: unknown): parsed is JsonValue => isFiniteJson(parsed, 0)
+
 /** Whether a value is strict JSON as it is, at most `maxDepth` deep. */
 export const isJsonValue = (value: unknown): value is JsonValue => isJson(value, 0)
 

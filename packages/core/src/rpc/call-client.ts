@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type { ServiceError } from "../service/index.ts"
 import { fromWireError, toWireError } from "./wire.ts"
-import type { Call, WireError } from "./wire.ts"
+import type { WireError } from "./wire.ts"
 
 /** Takes the exit of an answer, as anybody may have written it. */
 type Settle = (exit: unknown, error: WireError | null) => void
@@ -25,15 +25,16 @@ export class ClientCalls {
     this.frames = frames
   }
 
+  /** `call` is the JSON text of a `Call`. */
   call<A, E>(
-    call: Call,
+    call: string,
     succeeded: (value: unknown) => Effect.Effect<A, E>,
     failed: (error: WireError) => Effect.Effect<A, E>
   ): Effect.Effect<A, E> {
     return Effect.callback<A, E>((resume) => {
       const id = this.frames.nextId()
       const refused = this.frames.post(
-        `{"_tag":"Request","id":${id},"tag":"call","payload":${JSON.stringify(call)},"headers":[]}`
+        `{"_tag":"Request","id":${id},"tag":"call","payload":${call},"headers":[]}`
       )
       if (refused !== null) return resume(failed(toWireError(refused)))
       this.open.set(id, (exit, error) => {

@@ -41,8 +41,8 @@ import { toServiceError } from "./link.ts"
 import type { Link } from "./link.ts"
 import { staleReference } from "./refusals.ts"
 import { ReplicaCell } from "./replica.ts"
-import { decoding, Held } from "./wire.ts"
-import type { Call, Item, WireError } from "./wire.ts"
+import { callTexts, decoding, Held } from "./wire.ts"
+import type { Item, WireError } from "./wire.ts"
 
 /** What a facade needs of its connection. */
 export interface Host {
@@ -139,6 +139,7 @@ export class FacadeEntry {
       success: success === undefined || isReference(success) ? null : jsonCodec(success),
       error: error === undefined ? null : jsonCodec(error)
     }
+    const textOf = callTexts(this.address, member)
     const failed = (wire: WireError) => Effect.fail(callError(name, codecs.error, wire))
     const succeeded = (value: unknown): Effect.Effect<unknown, ServiceError> => {
       if (codecs.success === null) return Effect.void
@@ -158,14 +159,7 @@ export class FacadeEntry {
         const session = this.host.session()
         const hold = isReference(success) ? link.nextReference() : undefined
         return Effect.useSpan(`rpc.client ${name}`, { kind: "client" }, (span) => {
-          const call: Call = {
-            ...this.address,
-            ...(session === null ? {} : { session }),
-            member,
-            payload: encoded.value,
-            ...(hold === undefined ? {} : { hold }),
-            trace: carrierOf(span)
-          }
+          const call = textOf({ payload: encoded.value, session, hold, trace: span })
           if (hold === undefined || !isReference(success)) return link.call(call, succeeded, failed)
           const token = success["~reference"]
           return Effect.onInterrupt(
@@ -359,15 +353,23 @@ export class FacadeEntry {
     const codec = jsonCodec(eventSchema(contract))
     // Where the shared subscription of a durable source is, so that the next link goes on from there.
     let place: string | null = null
+    // That of the last event of a passive source on this link.
+    let newest: number | null = null
     const take = (item: Item): ServiceError | null => {
       if (item.type === "from" || item.type === "gap") place = item.id
       if (item.type !== "event") return null
       place = item.id ?? null
+      const { sequence = null } = item
+      if (newest !== null && sequence !== null && sequence > newest + 1) this.sayLost(member, sequence - newest - 1)
+      newest = sequence
       const decoded = codec.decode(item.value)
       if (Exit.isSuccess(decoded)) feed.publish({ value: decoded.value, cause: item.cause ?? null })
       return null
     }
-    const follow = Effect.forever(this.watchEvents(member, () => place, take))
+    const follow = Effect.forever(Effect.suspend(() => {
+      newest = null
+      return this.watchEvents(member, () => place, take)
+    }))
     const forget = () => {
       place = null
     }
@@ -377,6 +379,13 @@ export class FacadeEntry {
     const watch = (place: () => string | null, take: (item: Item) => ServiceError | null) =>
       this.watchEvents(member, place, take)
     return Object.assign(shared, { after: (id: string | null) => eventsAfter(id, codec, watch) })
+  }
+
+  /** The host keeps so many events for a client that does not read them, and drops the oldest. */
+  private sayLost(member: string, count: number): void {
+    this.host.fork(Effect.logWarning(
+      `${count} events "${member}" of service "${this.address.service}" were lost: they came faster than this client read them. Their state has what they led to.`
+    ))
   }
 
   /** Follows one source over the link that is there next, until it is lost or the taker has enough. */

@@ -64,7 +64,11 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
     return false
   }
   return {
-    received: (frames) => inbox.push(frames),
+    received: (frames) => {
+      inbox.push(frames)
+      // What these were answered with at once does not wait for the end of the turn.
+      if (medium.answersAtOnce !== true) outgoing.flushNow()
+    },
     oversized: () => {
       fault = `A peer sent a frame of more than ${frameLimit} bytes; the connection is closed.`
       dismiss(new ServiceError({ code: "overloaded", message: `A frame may have ${frameLimit} bytes at most.` }))

@@ -30,6 +30,7 @@ export class FrameSplitter {
       : Buffer.concat([...this.parts, head], this.size + head.length).toString("utf8")
     this.parts = last + 1 === piece.length ? [] : [piece.subarray(last + 1)]
     this.size = piece.length - last - 1
+    if (!text.includes("\n")) return this.size > this.limit || tooLong(text, this.limit) ? null : [text]
     const frames = text.split("\n")
     for (const frame of frames) if (tooLong(frame, this.limit)) return null
     return this.size > this.limit ? null : frames

@@ -15,15 +15,15 @@ import { ServiceError } from "../service/index.ts"
 import { clientProtocol, disconnected, refusalOf } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { decodeItem, fromWireError, ServiceGroup } from "./wire.ts"
-import type { Call, Control, Item, Watch, WireError } from "./wire.ts"
+import type { Control, Item, Watch, WireError } from "./wire.ts"
 
 export interface Link {
   /**
-   * What the host answers, through one of the two; a declared error is still encoded. Interrupting it interrupts the
-   * handler.
+   * What the host answers to the JSON text of a `Call`, through one of the two; a declared error is still encoded.
+   * Interrupting it interrupts the handler.
    */
   readonly call: <A, E>(
-    call: Call,
+    call: string,
     succeeded: (value: unknown) => Effect.Effect<A, E>,
     failed: (error: WireError) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E>

@@ -63,6 +63,11 @@ export class Outgoing {
     return "taken"
   }
 
+  /** Sends what waits, as far as the medium takes it. */
+  flushNow(): void {
+    if (this.frames.length > 0) this.flush()
+  }
+
   /** The medium takes more again. */
   drained(): void {
     this.blocked = false

@@ -11,7 +11,7 @@ import * as Result from "effect/Result"
 import * as Rpc from "effect/rpc/Rpc"
 import * as RpcGroup from "effect/rpc/RpcGroup"
 import * as Schema from "effect/Schema"
-import { decodeOperations, isJsonValue, JsonValue } from "../json/index.ts"
+import { decodeOperations, isParsedJson, JsonValue } from "../json/index.ts"
 import type { Operation } from "../json/index.ts"
 import type { ServiceError } from "../service/index.ts"
 import { issueOf, refusal, ServiceErrorCode, SpanCarrier } from "../service/index.ts"
@@ -217,6 +217,26 @@ export const decoding = <A>(
   }
 }
 
+/** What differs between the calls of one member. */
+export interface CallParts {
+  readonly payload: JsonValue
+  readonly session: string | null
+  readonly hold: number | undefined
+  readonly trace: SpanCarrier
+}
+
+/** Makes the texts of calls of one member: a `Call` as JSON, without making the object. Each call passes here. */
+export const callTexts = (address: Pick<Call, keyof typeof Address>, member: string): (parts: CallParts) => string => {
+  const { session: _, ...rest } = address
+  const head = JSON.stringify({ ...rest, member }).slice(0, -1)
+  return ({ hold, payload, session, trace }) =>
+    `${head}${session === null ? "" : `,"session":${JSON.stringify(session)}`}${
+      hold === undefined ? "" : `,"hold":${hold}`
+    },"payload":${JSON.stringify(payload)},"trace":{"traceId":${JSON.stringify(trace.traceId)},"spanId":${
+      JSON.stringify(trace.spanId)
+    },"sampled":${trace.sampled}}}`
+}
+
 const decodeAnyCall = decoding(Call, "invalid_arguments", "The call is malformed")
 
 /** The same as its schema, by hand where everything is as it should be: each call passes here. */
@@ -226,7 +246,8 @@ export const decodeCall = (message: unknown): Exit.Exit<Call, ServiceError> =>
 const isCall = (message: unknown): message is Call => {
   if (typeof message !== "object" || message === null) return false
   const call = message as { readonly [Key in keyof Call]?: unknown }
-  return typeof call.service === "string" && typeof call.member === "string" && isJsonValue(call.payload) &&
+  return typeof call.service === "string" && typeof call.member === "string" && call.payload !== undefined &&
+    isParsedJson(call.payload) &&
     isAbsentOr("string", call.key) && isAbsentOr("string", call.session) && isAbsentOrInt(call.generation) &&
     isAbsentOrInt(call.reference) && isAbsentOrInt(call.hold) && (call.trace === undefined || isCarrier(call.trace))
 }
