@@ -1,7 +1,7 @@
 /** Replicated state and events, as one text for every transport. */
 import { eventFeed, MutableRemoteState, RemoteService } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Logger, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Models, ModelsState } from "./contract.ts"
 import { eventually, makeHost, parentOf, recordSpans, type TransportUnderTest, until, untilStatus } from "./harness.ts"
@@ -452,4 +452,28 @@ export const events = (transport: TransportUnderTest) => {
       yield* probe("after")
       expect(seen).not.toContain("between")
     }))
+
+  it.effect("a consumer that is slower than the events are misses the oldest, and its log says how many", () => {
+    const logged: Array<string> = []
+    const logger = Logger.make((entry) => {
+      logged.push(Logger.formatJson.log(entry))
+    })
+    return Effect.gen(function*() {
+      const host = yield* makeHost(transport, { queueLimit: 8 })
+      const { changed } = yield* provideModels(host.directory)
+      const models = yield* (yield* host.client).use(Models)
+      const seen: Array<string> = []
+      yield* Effect.forkScoped(Stream.runForEach(models.changed, (event) => Effect.sync(() => seen.push(event.model))))
+      yield* eventually(() => {
+        Effect.runSync(changed.emit({ type: "changed", model: "probe" }))
+        return seen.length > 0
+      })
+      // In one step, so that nobody reads meanwhile.
+      for (let count = 1; count <= 100; count++) Effect.runSync(changed.emit({ type: "changed", model: `${count}` }))
+      yield* eventually(() => seen.includes("100"))
+      const numbered = seen.filter((model) => model !== "probe")
+      expect(numbered).toEqual(Array.from({ length: 8 }, (_, index) => `${93 + index}`))
+      expect(logged.join("\n")).toMatch(/\d+ events \\?"changed\\?" of service \\?"test.models\\?" were lost/)
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 }

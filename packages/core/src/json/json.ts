@@ -198,7 +198,9 @@ const isFiniteJson = (value: unknown, depth: number): boolean => {
   if (typeof value === "number") return Number.isFinite(value)
   if (typeof value !== "object" || value === null) return true
   if (depth >= maxDepth) return false
-  for (const key in value) if (!isFiniteJson((value as { readonly [key: string]: unknown })[key], depth + 1)) return false
+  for (const key in value) {
+    if (!isFiniteJson((value as { readonly [key: string]: unknown })[key], depth + 1)) return false
+  }
   return true
 }
 

@@ -18,16 +18,16 @@ export class FrameSplitter {
 
   /** The frames that this piece completes, or null once one is longer than the limit. */
   push(piece: Buffer): ReadonlyArray<string> | null {
-    const last = piece.lastIndexOf(10)
+    // Mostly a piece is what the peer has written at once, so it ends where a frame does.
+    const last = piece[piece.length - 1] === 10 ? piece.length - 1 : piece.lastIndexOf(10)
     if (last < 0) {
       this.parts.push(piece)
       this.size += piece.length
       return this.size > this.limit ? null : []
     }
-    const head = piece.subarray(0, last)
     const text = this.size === 0
-      ? head.toString("utf8")
-      : Buffer.concat([...this.parts, head], this.size + head.length).toString("utf8")
+      ? piece.toString("utf8", 0, last)
+      : Buffer.concat([...this.parts, piece.subarray(0, last)], this.size + last).toString("utf8")
     this.parts = last + 1 === piece.length ? [] : [piece.subarray(last + 1)]
     this.size = piece.length - last - 1
     if (!text.includes("\n")) return this.size > this.limit || tooLong(text, this.limit) ? null : [text]

@@ -27,13 +27,15 @@ export const jsonCodec = (schema: AnyCodec): JsonCodec => {
   const json: AnyCodec = Schema.toCodecJson(schema)
   const decode = Schema.decodeUnknownExit(json, { errors: "all" })
   const encode = Schema.encodeUnknownExit(json)
+  const isMade = isMadeOfLeaves(schema.ast)
   const codec: JsonCodec = {
     decode,
     encode: (value) => {
       const exit = encode(value)
       if (Exit.isFailure(exit)) return Exit.failCause(exit.cause)
-      return isJsonValue(exit.value)
-        ? Exit.succeed(exit.value)
+      return isMade || isJsonValue(exit.value)
+        // Erasure: what is made of leaves is JSON by its schema.
+        ? Exit.succeed(exit.value as JsonValue)
         : Exit.fail(new Schema.SchemaError(new SchemaIssue.InvalidType(Schema.Json.ast)))
     },
     plain: isPlain(schema.ast, new Set())
@@ -54,6 +56,34 @@ export const explain = (exit: Exit.Failure<unknown, Schema.SchemaError>): string
   if (fault === undefined) return "its schema refuses it"
   const at = renderPath(fault.path)
   return `${at === "" ? "" : `at ${at} `}its schema expects ${fault.expected}`
+}
+
+/**
+ * Whether encoding makes every object and array anew, of leaves that are JSON, so that the result need not be looked at
+ * again. Not where the keys are the value's own, nor where it can be of any depth; and a struct without fields takes anything
+ * as it is.
+ */
+const isMadeOfLeaves = (ast: SchemaAST.AST): boolean => {
+  if (ast.encoding !== undefined) return false
+  switch (ast._tag) {
+    case "Null":
+    case "String":
+    case "Boolean":
+    case "Number":
+    case "TemplateLiteral":
+      return true
+    case "Literal":
+      return typeof ast.literal !== "bigint"
+    case "Arrays":
+      return ast.elements.every(isMadeOfLeaves) && ast.rest.every(isMadeOfLeaves)
+    case "Objects":
+      return ast.propertySignatures.length > 0 && ast.indexSignatures.length === 0 &&
+        ast.propertySignatures.every(({ type }) => isMadeOfLeaves(type))
+    case "Union":
+      return ast.types.every(isMadeOfLeaves)
+    default:
+      return false
+  }
 }
 
 const isPlain = (ast: SchemaAST.AST, seen: Set<SchemaAST.AST>): boolean => {
