@@ -26,18 +26,24 @@ describe("a job that ends", { timeout: 60_000 }, () => {
     expect(server.requests).toHaveLength(3)
   })
 
-  it("does not hold up bezel run, and is told to the next run of the session, once", async () => {
+  it("does not hold up bezel run, which says that it goes on, and is told to the next run of the session, once", async () => {
     const home = makeHome()
     const gate = home.write("work/gate", "")
     const server = await serve(job(`while [ -e ${gate} ]; do sleep 0.05; done; echo built`), {
       text: "It is building."
     })
     home.useServer(server, allowed)
-    expect(await home.run(["run", "build it"])).toMatchObject({ code: 0, stdout: "It is building.\n" })
+    const first = await home.run(["run", "build it"])
+    expect(first).toMatchObject({ code: 0, stdout: "It is building.\n" })
+    expect(first.stderr).toMatch(
+      /^bezel: the job \S+ \(while \[ -e .*\) goes on in the background; its end is told to the next bezel run --session ses_\S+, /m
+    )
     server.always({ text: "ok" })
     rmSync(gate)
     for (const prompt of ["and now?", "and then?"]) {
-      expect(await home.run(["run", "--continue", prompt])).toMatchObject({ code: 0, stdout: "ok\n" })
+      const next = await home.run(["run", "--continue", prompt])
+      // What was seen behind the answer to the prompt is answered too.
+      expect(next).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok\n(\nok\n)?$/), stderr: "" })
     }
     const told = JSON.stringify(messagesOf(server.requests.at(-1)?.body)).split("finished. Its last output")
     expect(told).toHaveLength(2)

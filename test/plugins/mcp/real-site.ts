@@ -8,6 +8,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import {
   CallToolRequestSchema,
   type ElicitRequestFormParams,
+  ElicitResultSchema,
   isInitializeRequest,
   ListToolsRequestSchema
 } from "@modelcontextprotocol/sdk/types.js"
@@ -50,10 +51,16 @@ const makeServer = (self: RealSite, authorization: () => string | undefined, onL
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
     const text = (value: unknown) => ({ content: [{ type: "text" as const, text: JSON.stringify(value) }] })
     if (params.name === "ask") {
-      const asked = params.arguments as unknown as ElicitRequestFormParams
-      const answer = await server.elicitInput({ ...asked, mode: "form" })
-      self.answers.push(answer)
-      return text(answer)
+      const { own, times = 1, ...rest } = params.arguments ?? {}
+      const asked = { ...rest, mode: "form" } as ElicitRequestFormParams
+      for (let time = 1; time <= Number(times); time++) {
+        // On the stream of the call's own answer, or on the one for whatever else there is.
+        const answer = own === true
+          ? await extra.sendRequest({ method: "elicitation/create", params: asked }, ElicitResultSchema)
+          : await server.elicitInput(asked)
+        self.answers.push(answer)
+      }
+      return text(self.answers.at(-1))
     }
     if (params.name === "roots") return text((await server.listRoots()).roots)
     if (params.name === "repeat") {

@@ -8,8 +8,10 @@ export interface RunResult {
   readonly reason: string | null
   /** One line for a person; `null` for an answer. */
   readonly message: string | null
-  /** The answer, or what there is of one. */
+  /** The answer, or what there is of one; several stand behind each other, with an empty line between them. */
   readonly text: string
+  /** The whole answers that there are, where they may be several or end without the last one. */
+  readonly answers?: ReadonlyArray<string>
   readonly sessionID: string | null
 }
 

@@ -5,6 +5,7 @@
  * printed as it comes. On stderr there is a line for each tool call that ended; on a terminal also a spinner.
  */
 import type { ViewTool } from "@bezel/core/harness"
+import { waitingText } from "./background.ts"
 import type { Step } from "./follow.ts"
 import type { RunOutput, RunResult } from "./output.ts"
 import { callTitle, oneLine, printable } from "./text.ts"
@@ -77,7 +78,7 @@ export class Plain implements RunOutput {
     }
     const running = turn?.tools.filter((tool) => tool.entry === null) ?? []
     this.#activity = turn === null
-      ? null
+      ? waitingText(step.view)
       : running[0] !== undefined
       ? callTitle(running[0].name, running[0].args, this.#room())
       : turn.generation?.stage ?? "working"
@@ -94,18 +95,19 @@ export class Plain implements RunOutput {
   result(result: RunResult): void {
     this.#activity = null
     this.#clearSpinner()
-    if (result.status === "done") {
-      if (!this.#options.stdoutIsTerminal) {
-        this.#options.stdout(result.text === "" || result.text.endsWith("\n") ? result.text : `${result.text}\n`)
-        return
-      }
-      if (!result.text.startsWith(this.#streamed)) this.#endStream()
-      this.#stream(result.text.slice(this.#streamed.length))
+    const { answers = result.status === "done" ? [result.text] : [] } = result
+    const last = answers.at(-1) ?? ""
+    if (!this.#options.stdoutIsTerminal) {
+      const text = answers.join("\n\n")
+      this.#options.stdout(text === "" || text.endsWith("\n") ? text : `${text}\n`)
+    } else if (result.status === "done") {
+      if (!last.startsWith(this.#streamed)) this.#endStream()
+      this.#stream(last.slice(this.#streamed.length))
       this.#breakLine()
-    } else {
-      this.#endStream()
-      if (result.message !== null) this.#options.stderr(`bezel: ${oneLine(result.message, 2_000)}\n`)
     }
+    if (result.status === "done") return
+    this.#endStream()
+    if (result.message !== null) this.#options.stderr(`bezel: ${oneLine(result.message, 2_000)}\n`)
   }
 
   /** Turns the spinner by one frame; for whoever has the clock. Does nothing where stderr is no terminal. */

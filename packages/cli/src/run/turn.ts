@@ -1,10 +1,11 @@
 /**
- * One prompt in one location: finds or makes the session, sends the prompt, follows the conversation to the end of it.
+ * One prompt in one location: finds or makes the session, sends the prompt, follows the conversation to the end of it, and on
+ * through what its sub-agents in the background have to say (`background.ts`).
  *
- * `stop` ends the turn durably (every call gets its result, the session can be continued) and then decides the exit code.
- * What goes wrong before a turn came about is an `Exit` with code 2 where the person can mend it, 1 otherwise.
+ * `stop` ends the turn, and those sub-agents, durably (every call gets its result, the session can be continued) and then
+ * decides the exit code. What goes wrong before a turn came about is an `Exit` with code 2 where the person can mend it, 1 otherwise.
  */
-import type { Conversation, Envelope, InputOutcome } from "@bezel/core/harness"
+import { type Conversation, type InputOutcome, noticeKind } from "@bezel/core/harness"
 import type { LocationRef } from "@bezel/core/location"
 import type { ModelRef } from "@bezel/core/model"
 import type { ModelSource } from "@bezel/core/model"
@@ -17,6 +18,7 @@ import {
   titleOf
 } from "@bezel/core/session"
 import type { SessionInUse, SessionStorage } from "@bezel/core/storage"
+import { entryKinds } from "@bezel/core/turn"
 import type { AgentsShape } from "@bezel/plugins/agents/contract"
 import { configFor } from "@bezel/plugins/commands"
 import * as Deferred from "effect/Deferred"
@@ -25,6 +27,8 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Exit, type ExitCode, exitCode, worst } from "../exit.ts"
+import { Answers } from "./answers.ts"
+import { awaitedIn, leftTexts, waitingText } from "./background.ts"
 import { Follower } from "./follow.ts"
 import { forkSession } from "./fork.ts"
 import type { RunOutput, RunResult } from "./output.ts"
@@ -159,12 +163,6 @@ const forked = (
   )
 }
 
-const endsInput = (envelope: Envelope, inputID: string): boolean =>
-  envelope.events.some((event) =>
-    (event.type === "turn.ended" && Array.isArray(event.inputs) && event.inputs.includes(inputID)) ||
-    (event.type === "input.aborted" && event.id === inputID)
-  )
-
 const follow = (
   place: RunPlace,
   request: RunRequest,
@@ -186,14 +184,25 @@ const follow = (
     })
     for (const notice of notices) output.notice(notice)
     const handle = yield* conversation.input(inputID)
+    const answers = new Answers(inputID)
+    const subagents = new Set<string>()
+    let told: string | null = null
+    let cut = false
     const reading = watch.envelopes.pipe(
-      Stream.takeUntil((envelope) => endsInput(envelope, inputID)),
-      Stream.runForEach((envelope) =>
-        Effect.sync(() => {
-          unattended ||= envelope.events.some((event) => event.type === "tool.finished" && event.code === "unattended")
-          output.step(follower.next(envelope))
-        })
-      )
+      Stream.takeUntil((envelope) => {
+        unattended ||= envelope.events.some((event) => event.type === "tool.finished" && event.code === "unattended")
+        const step = follower.next(envelope)
+        output.step(step)
+        answers.step(step)
+        const { view } = step
+        for (const { sessionID: child } of awaitedIn(view)) subagents.add(child)
+        if (!answers.hasEnded || view.turn !== null) return false
+        const waiting = waitingText(view)
+        if (waiting !== null && waiting !== told) output.notice(waiting)
+        told = waiting
+        return waiting === null
+      }),
+      Stream.runDrain
     )
     const outcome: Effect.Effect<InputOutcome, { readonly message: string }> = Effect.andThen(
       reading,
@@ -201,8 +210,19 @@ const follow = (
     )
     const stopped = Effect.gen(function*() {
       const why = yield* Deferred.await(stop)
+      cut = answers.hasEnded
       yield* Effect.ignore(handle === null ? Effect.void : handle.abort)
       yield* Effect.ignore(conversation.abort(why))
+      // Nobody is left for whom they work, and the next run must not find them at it. Their ends wake nobody.
+      yield* Effect.forEach(awaitedIn(follower.view), ({ description, task }) => {
+        const text = `The sub-agent in the background for ${JSON.stringify(description)} was ended with the run.`
+        return Effect.ignore(
+          Effect.andThen(
+            conversation.write(noticeKind, { model: [{ role: "user", content: [{ type: "text", text }] }] }),
+            conversation.abortTask(task)
+          )
+        )
+      }, { concurrency: "unbounded" })
       // The outcome arrives by itself now; this is for a turn that does not let go.
       yield* Effect.sleep(stopLimit)
       return { status: "unanswered", reason: "aborted", error: null } satisfies InputOutcome
@@ -213,9 +233,11 @@ const follow = (
         isStopped ? Effect.map(Deferred.await(stop), (reason): Stop | null => reason) : Effect.succeed(null)
       )
     )
+    for (const child of subagents) unattended ||= yield* wasUnattended(place, child)
     // Totals are written when the work has settled; a session that is closed before would be listed as active.
     yield* Effect.timeoutOption(place.runtime.settled, "2 seconds")
-    const result = resultOf(ended, why, sessionID)
+    for (const left of leftTexts(follower.view, sessionID)) output.notice(left)
+    const result = resultOf([ended, ...answers.woken], why, cut, sessionID)
     const codes: Array<ExitCode> = [result.status === "done" ? exitCode.answered : exitCode.failed]
     if (result.status !== "done" && why !== null) {
       codes.push(why === "timeout" ? exitCode.timeout : exitCode.interrupted)
@@ -225,14 +247,30 @@ const follow = (
     return { code: worst(codes), result }
   })
 
-function resultOf(outcome: InputOutcome, why: Stop | null, sessionID: string): RunResult {
-  if (outcome.status === "done") return { status: "done", reason: null, message: null, text: outcome.text, sessionID }
+/** Whether a sub-agent was denied something because nobody could be asked. */
+const wasUnattended = ({ runtime }: RunPlace, sessionID: string): Effect.Effect<boolean, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { main } = yield* runtime.open(sessionID)
+    const results = yield* main.entries({ kind: entryKinds.toolResult })
+    return results.some(({ data }) => Object(data)["code"] === "unattended")
+  }).pipe(Effect.orElseSucceed(() => false))
+
+/** `cut`: it was stopped behind the answer, while it waited for more. */
+function resultOf(
+  outcomes: ReadonlyArray<InputOutcome>,
+  why: Stop | null,
+  cut: boolean,
+  sessionID: string
+): RunResult {
+  const answers = outcomes.flatMap((outcome) => outcome.status === "done" && outcome.text !== "" ? [outcome.text] : [])
+  const given = { text: answers.join("\n\n"), answers, sessionID }
+  const missing = outcomes.find((outcome) => outcome.status !== "done")
+  if (missing === undefined && !cut) return { status: "done", reason: null, message: null, ...given }
   const unanswered = (reason: string, message: string): RunResult => ({
     status: "unanswered",
     reason,
     message,
-    text: "",
-    sessionID
+    ...given
   })
   if (why === "timeout") {
     return unanswered("timeout", `stopped after the time limit; bezel run --continue goes on (session ${sessionID})`)
@@ -240,5 +278,6 @@ function resultOf(outcome: InputOutcome, why: Stop | null, sessionID: string): R
   if (why === "interrupted") {
     return unanswered("interrupted", `interrupted; bezel run --continue goes on (session ${sessionID})`)
   }
-  return unanswered(outcome.reason, outcome.error?.message ?? `the turn ended without an answer (${outcome.reason})`)
+  const reason = missing?.reason ?? "failed"
+  return unanswered(reason, missing?.error?.message ?? `the turn ended without an answer (${reason})`)
 }

@@ -16,9 +16,11 @@ import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
+import { AsyncLocalStorage } from "node:async_hooks"
 import { basename } from "node:path"
 import { pathToFileURL } from "node:url"
 import type { Bearer } from "./bearer-fetch.ts"
+import type { RunningCall } from "./calls.ts"
 import type { McpServer } from "./contract.ts"
 import type { ElicitationAnswer } from "./elicitation.ts"
 import { McpFailure } from "./failure.ts"
@@ -35,6 +37,8 @@ export interface RequestOptions {
   /** Without an answer or progress for so long it fails; default 30 seconds. */
   readonly timeout?: Duration.Input
   readonly onProgress?: (progress: Progress) => Effect.Effect<void>
+  /** The call that it is made for, given back with what the server asks on its behalf. */
+  readonly call?: RunningCall
 }
 
 export interface Connection {
@@ -57,8 +61,8 @@ export interface Connection {
 
 export interface ConnectOptions extends TransportOptions {
   readonly version: string
-  /** What the server asks a person, answered by one. */
-  readonly elicit: (params: unknown) => Effect.Effect<ElicitationAnswer>
+  /** What the server asks a person, answered by one. `call`: on whose behalf, where that can be told. */
+  readonly elicit: (params: unknown, call: RunningCall | null) => Effect.Effect<ElicitationAnswer>
 }
 
 /** How long a server may take to answer at all: many are fetched from a registry when they are first started. */
@@ -123,12 +127,17 @@ export const connect = (
     const hide = (text: string) => bearer === null ? text : bearer.hide(text)
     const run = yield* FiberSet.makeRuntimePromise<never>()
     const asking = { count: 0 }
-    const elicit = (params: unknown) =>
-      run(Effect.acquireUseRelease(
+    // An address answers each request on a stream of its own, and asks on it what it asks for it. The library does not say
+    // which stream a message came on, but it reads each as part of the request that has opened it.
+    const calls = "command" in server ? null : new AsyncLocalStorage<RunningCall | null>()
+    const elicit = (params: unknown) => {
+      const call = calls?.getStore() ?? null
+      return run(Effect.acquireUseRelease(
         Effect.sync(() => asking.count++),
-        () => options.elicit(params),
+        () => options.elicit(params, call),
         () => Effect.sync(() => asking.count--)
       ))
+    }
     const client = makeClient(
       sdk,
       options,
@@ -153,7 +162,10 @@ export const connect = (
       Effect.andThen(opened.goodbye, Effect.promise(() => client.close().catch(() => {})))
     )
     yield* Effect.tryPromise({
-      try: (signal) => client.connect(opened.transport, { signal, timeout: never }),
+      try: (signal) => {
+        const begin = () => client.connect(opened.transport, { signal, timeout: never })
+        return calls === null ? begin() : calls.run(null, begin)
+      },
       catch: failureOf(sdk, bearer)
     }).pipe(
       Effect.catch((failure) => {
@@ -170,7 +182,7 @@ export const connect = (
           )
       })
     )
-    const request = makeRequest(sdk, client, bearer, asking)
+    const request = makeRequest(sdk, client, bearer, asking, calls)
     if (!("command" in server)) yield* Effect.forkScoped(watch(request, doubts, lost))
     const capabilities = client.getServerCapabilities()
     const version = client.getServerVersion()
@@ -212,28 +224,30 @@ const makeRequest = (
   sdk: Sdk,
   client: Client,
   bearer: Bearer | null,
-  asking: { readonly count: number }
+  asking: { readonly count: number },
+  calls: AsyncLocalStorage<RunningCall | null> | null
 ): Connection["request"] =>
 (method, params, options = {}) =>
   Effect.gen(function*() {
     const limit = options.timeout ?? requestLimit
     const beats = yield* Queue.sliding<Progress>(1)
-    const { onProgress } = options
+    const { call = null, onProgress } = options
+    const send = (signal: AbortSignal) =>
+      client.request({ method, params: { ...params } }, sdk.ResultSchema, {
+        signal,
+        timeout: never,
+        ...(onProgress === undefined ? {} : {
+          onprogress: ({ message, progress, total }) => {
+            Queue.offerUnsafe(beats, {
+              progress,
+              total: total ?? null,
+              message: message === undefined ? null : oneLine(message, 300)
+            })
+          }
+        })
+      })
     const asked = Effect.tryPromise({
-      try: (signal) =>
-        client.request({ method, params: { ...params } }, sdk.ResultSchema, {
-          signal,
-          timeout: never,
-          ...(onProgress === undefined ? {} : {
-            onprogress: ({ message, progress, total }) => {
-              Queue.offerUnsafe(beats, {
-                progress,
-                total: total ?? null,
-                message: message === undefined ? null : oneLine(message, 300)
-              })
-            }
-          })
-        }),
+      try: (signal) => calls === null ? send(signal) : calls.run(call, () => send(signal)),
       catch: failureOf(sdk, bearer)
     })
     const overdue = Effect.gen(function*() {

@@ -13,11 +13,11 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { QuestionRequest } from "../question/contract.ts"
 import type { Wanted } from "./bearer-fetch.ts"
+import { makeCalls, type RunningCall } from "./calls.ts"
 import { connect, type Connection, type ConnectOptions } from "./connection.ts"
 import type { McpPrompt, McpServer, McpServerState, McpStatus } from "./contract.ts"
 import { answerElicitation, type Ask } from "./elicitation.ts"
@@ -50,8 +50,11 @@ export interface Server {
   readonly use: <A>(
     what: (connection: Connection) => Effect.Effect<A, McpFailure>
   ) => Effect.Effect<A, McpFailure>
-  /** Runs a call of a session; what the server asks meanwhile is asked there. */
-  readonly calledBy: <A, E>(sessionID: string, call: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /** Runs a call of a session; what the server asks for it is asked there. */
+  readonly calledBy: <A, E>(
+    sessionID: string,
+    call: (running: RunningCall) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E>
   /** Completes when the first try has had its end, whatever that was. */
   readonly tried: Effect.Effect<void>
   readonly reconnect: Effect.Effect<void>
@@ -89,6 +92,8 @@ const sameItems = (left: unknown, right: unknown): boolean => JSON.stringify(lef
 
 export interface ServerOptions extends Omit<ConnectOptions, "elicit" | "wanted"> {
   readonly ask: (request: QuestionRequest, sessionID: string) => ReturnType<Ask>
+  /** The session that a session works for in the end. */
+  readonly rootOf: (sessionID: string) => Effect.Effect<string>
 }
 
 /** What is said where somebody has to sign in. */
@@ -109,22 +114,28 @@ export const makeServer = (
   given: ServerOptions
 ): Effect.Effect<Server, never, Scope.Scope> =>
   Effect.gen(function*() {
-    /** Calls that run, the newest last. */
-    const calls = new Set<{ readonly sessionID: string; readonly ended: Latch.Latch }>()
-    // Questions of two forms in turn would be understood by nobody.
-    const oneForm = Semaphore.makeUnsafe(1)
+    const calls = makeCalls(given.rootOf)
     const options: ConnectOptions = {
       ...given,
       wanted: wanted(oneLine(name, 100)),
-      // Which of its calls it asks for it does not say: the newest is the best guess, and none is nobody to ask.
-      elicit: (params) => {
-        const call = [...calls].at(-1)
-        if (call === undefined) return Effect.succeed({ action: "decline" })
-        const asked = oneForm.withPermits(1)(
-          answerElicitation(name, params, (request) => given.ask(request, call.sessionID))
-        )
-        return Effect.raceFirst(asked, Effect.as(call.ended.await, { action: "cancel" } as const))
-      }
+      elicit: (params, call) =>
+        Effect.gen(function*() {
+          const asked = yield* calls.askedFor(call)
+          if (asked === "several") {
+            given.log(
+              "it asked something while calls of several sessions ran, without saying for which; it was declined"
+            )
+          }
+          if (typeof asked === "string") return { action: "decline" }
+          const { over, sessionID } = asked
+          const ask: Ask = (request) =>
+            Effect.tap(given.ask(request, sessionID), ({ type }) =>
+              Effect.sync(() => {
+                if (type === "unattended") { for (const one of asked.calls) one.unattended = true }
+              }))
+          const answered = calls.oneForm(sessionID, answerElicitation(name, params, ask))
+          return yield* Effect.raceFirst(answered, Effect.as(over, { action: "cancel" } as const))
+        })
     }
     let enabled = setting.enabled !== false
     const ref = yield* SubscriptionRef.make<Known>({ ...nothing, status: enabled ? "starting" : "disabled" })
@@ -266,19 +277,7 @@ export const makeServer = (
               : `it is not connected (${error ?? "no reason is known"})`
           })
         }),
-      calledBy: (sessionID, call) =>
-        Effect.acquireUseRelease(
-          Effect.map(Latch.make(false), (ended) => {
-            const running = { sessionID, ended }
-            calls.add(running)
-            return running
-          }),
-          () => call,
-          (running) => {
-            calls.delete(running)
-            return running.ended.open
-          }
-        ),
+      calledBy: calls.run,
       tried: tried.await,
       reconnect: Effect.suspend(() => {
         failures = 0

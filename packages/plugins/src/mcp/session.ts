@@ -44,6 +44,7 @@ type Context = Pick<
   | "plugin"
   | "provide"
   | "section"
+  | "session"
   | "settings"
   | "state"
   | "tool"
@@ -231,6 +232,15 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
       })
   })
 
+  const rootOf = (sessionID: string): Effect.Effect<string> =>
+    Effect.flatMap(
+      Effect.option(ctx.session.get(sessionID)),
+      (found) =>
+        found._tag === "None" || found.value.parentID === null
+          ? Effect.succeed(sessionID)
+          : rootOf(found.value.parentID)
+    )
+
   yield* ctx.onActivate(Effect.gen(function*() {
     const lines = yield* Queue.dropping<readonly [server: string, line: string]>(logLines)
     yield* Effect.forkScoped(Effect.gen(function*() {
@@ -245,6 +255,7 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
         version: version ?? "0.0.0",
         token: tokenOf(name, setting),
         ask: (request, sessionID) => ctx.interactions.request(Question, request, { sessionID }),
+        rootOf,
         log: (line) => {
           Queue.offerUnsafe(lines, [name, line])
         }

@@ -5,6 +5,7 @@
  * knows what it did.
  */
 import type { JsonObject, JsonValue } from "@bezel/core/json"
+import type { TextPart } from "@bezel/core/model"
 import { type Tool, tool, ToolFailure, toolResult } from "@bezel/core/tool"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -31,6 +32,12 @@ const timeoutOf = ({ setting }: Server): Duration.Duration => Duration.seconds(s
 /** What stands in a result's `details` for renderers. */
 const detailsOf = (server: Server, name: string): JsonObject => ({ server: server.name, tool: name })
 
+/** Behind what a server says when its question was declined by the policy. */
+const notAsked: TextPart = {
+  type: "text",
+  text: "[The server asked the user something; nobody is here to answer, so it was declined.]"
+}
+
 /** The tool that models are offered for a server's tool. */
 export const serverTool = (server: Server, remote: RemoteTool): Tool => {
   const { inputSchema, toServer } = toolArguments(remote.inputSchema)
@@ -41,16 +48,18 @@ export const serverTool = (server: Server, remote: RemoteTool): Tool => {
     bounds: { keep: "both" },
     execute: Effect.fn("mcp.call")(function*(input, call) {
       const onProgress = (progress: { readonly [name: string]: JsonValue }) => call.progress(progress)
-      const raw = yield* Effect.mapError(
-        server.calledBy(
-          call.sessionID,
-          server.use((connection) =>
-            connection.request("tools/call", { name: remote.name, arguments: toServer(input) }, {
-              timeout: timeoutOf(server),
-              onProgress: (progress) => onProgress({ ...progress })
-            })
-          )
-        ),
+      const { raw, unattended } = yield* Effect.mapError(
+        server.calledBy(call.sessionID, (running) =>
+          Effect.map(
+            server.use((connection) =>
+              connection.request("tools/call", { name: remote.name, arguments: toServer(input) }, {
+                timeout: timeoutOf(server),
+                call: running,
+                onProgress: (progress) => onProgress({ ...progress })
+              })
+            ),
+            (raw) => ({ raw, unattended: running.unattended })
+          )),
         (failure) => sentenceOf(server.name, failure)
       )
       const result = yield* callResult(raw, call, detailsOf(server, remote.name))
@@ -59,7 +68,9 @@ export const serverTool = (server: Server, remote: RemoteTool): Tool => {
           message: `The MCP server ${server.name}: its answer is not the result of a call.`
         })
       }
-      return result
+      return unattended
+        ? { ...result, content: [...result.content, notAsked], code: "unattended" as const }
+        : result
     })
   })
 }

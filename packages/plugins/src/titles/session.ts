@@ -2,22 +2,28 @@
  * The session facet of titles: has a model name a session once its first answer is there, where the settings want that.
  *
  * A session has a title from its first prompt at once; this replaces that one and no other, so what a person or a program has
- * called a session stays. It is asked once, beside the work; where it comes to nothing, the session is called as it was.
+ * called a session stays. It is asked once, beside the work; where it comes to nothing, the session is called as it was. A host
+ * that closes meanwhile waits a moment for it.
  */
 import type { SessionContext } from "@bezel/core/host"
 import { parseModelRef } from "@bezel/core/model"
 import { type OpenSession, titleOf } from "@bezel/core/session"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Stream from "effect/Stream"
 import { TitleSetting } from "./contract.ts"
 
-type Context = Pick<SessionContext, "hooks" | "models" | "namespace" | "onSession" | "own" | "settings"> & {
+type Context = Pick<SessionContext, "hooks" | "models" | "namespace" | "onDispose" | "onSession" | "settings"> & {
   readonly session: Pick<SessionContext["session"], "get" | "rename">
 }
 
 const instructions =
   "Give a title to the work that the user asks for: at most eight words, in the user's language, without quotes and " +
   "without a full stop. Answer with the title alone."
+
+/** How long a host that closes waits for a title that was asked for. */
+const closingPatience: Duration.Input = "3 seconds"
 
 /** Characters of a prompt that a title needs to be found for. */
 const enough = 4_000
@@ -43,6 +49,8 @@ export const session = Effect.fn("titles/session")(function*(ctx: Context) {
   if (wanted === undefined) return
   const open = new Map<string, OpenSession>()
   const asked = new Set<string>()
+  const naming = yield* FiberSet.make<void>()
+  yield* ctx.onDispose(Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(naming), closingPatience)))
   yield* ctx.onSession((opened) =>
     Effect.asVoid(Effect.acquireRelease(
       Effect.sync(() => open.set(opened.identity.sessionID, opened)),
@@ -98,7 +106,7 @@ export const session = Effect.fn("titles/session")(function*(ctx: Context) {
           Effect.catch((error) => Effect.logInfo(`The session keeps its title: ${error.message}`)),
           Effect.annotateLogs({ session: sessionID })
         )
-        return Effect.asVoid(ctx.own(Effect.forkScoped(named)))
+        return Effect.asVoid(FiberSet.run(naming, named))
       })
   })
 })
