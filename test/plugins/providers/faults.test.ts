@@ -8,6 +8,7 @@ import {
   collect,
   lastOf,
   model,
+  modelOver,
   request,
   secretKey,
   server,
@@ -219,6 +220,35 @@ describe.each(wires)("over the %s wire", (wire) => {
       const { error } = yield* collect(yield* model(wire, url))
       expect(error).toMatchObject({ kind: "transport", retryable: true })
       expect(error?.message).toContain("cannot be reached")
+    }))
+
+  it.live("a package that fails by itself is named and not asked again, which a fetch that fails is", () =>
+    Effect.gen(function*() {
+      const failed = (cause?: unknown) => new TypeError("fetch failed", { cause })
+      const coded = (code: string) => Object.assign(new TypeError("The argument is wrong"), { code })
+      const rows: ReadonlyArray<readonly [thrown: Error, kind: string, retryable: boolean, said: RegExp]> = [
+        [
+          new TypeError("x is not a function"),
+          "unknown_model",
+          false,
+          /package @ai-sdk\/\S+ failed .* x is not a func/
+        ],
+        [new ReferenceError("y is not defined"), "unknown_model", false, /package @ai-sdk\/\S+ failed .* y is not def/],
+        [coded("ERR_INVALID_ARG_TYPE"), "unknown_model", false, /package @ai-sdk\/\S+ failed .* argument is wrong/],
+        [failed(), "transport", true, /connection to Local broke: fetch failed/],
+        [failed(coded("ECONNREFUSED")), "transport", true, /Local cannot be reached/],
+        [failed(new Error("other side closed")), "transport", true, /connection to Local broke: other side/],
+        [new TypeError("terminated"), "transport", true, /connection to Local broke: terminated/],
+        [new TypeError("NetworkError when attempting to fetch resource."), "transport", true, /connection to Local/],
+        [coded("UND_ERR_SOCKET"), "transport", true, /connection to Local broke/],
+        [coded("ERR_INVALID_CHAR"), "auth", false, /key or a header of Local has a character that cannot be sent/],
+        [new SyntaxError("Unexpected token"), "malformed", true, /stream that cannot be read: Unexpected token/],
+        [new Error("who knows"), "transport", true, /connection to Local broke: who knows/]
+      ]
+      for (const [thrown, kind, retryable, said] of rows) {
+        const { error } = yield* collect(yield* modelOver(wire, () => Promise.reject(thrown)))
+        expect(error, String(thrown)).toMatchObject({ kind, retryable, message: expect.stringMatching(said) })
+      }
     }))
 
   it.live("an address that cannot be used is told, not tried again", () =>

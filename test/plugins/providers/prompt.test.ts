@@ -1,4 +1,4 @@
-import type { Message } from "@bezel/core/model"
+import type { FilePart, Message } from "@bezel/core/model"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { toPrompt } from "../../../packages/plugins/src/providers/ai-sdk-prompt.ts"
@@ -171,6 +171,31 @@ describe.each(wires)("a request over the %s wire", (wire) => {
       expect((yield* sent(wire, [user("x")], {}, { maxOutput: 500 }))["max_tokens"]).toBe(500)
     }))
 })
+
+it.live("an image that Anthropic would refuse a whole conversation for is described, and others are sent", () =>
+  Effect.gen(function*() {
+    const png = (width: number, length = 33): FilePart => {
+      const bytes = Buffer.alloc(length)
+      bytes.write("\u0089PNG\r\n\u001a\n\0\0\0\rIHDR", "latin1")
+      bytes.writeUInt32BE(width, 16)
+      bytes.writeUInt32BE(10, 20)
+      return { type: "file", mediaType: "image/png", fileName: `${width}.png`, data: bytes.toString("base64") }
+    }
+    const shown = (wire: "openai" | "anthropic", part: FilePart) =>
+      Effect.map(
+        sent(wire, [{ role: "user", content: [part] }], {}, { images: true }),
+        (body) => JSON.stringify(body["messages"])
+      )
+    const large = 4 * 1024 * 1024
+    expect(yield* shown("anthropic", png(8_000))).toContain(png(8_000).data)
+    expect(yield* shown("anthropic", png(8_001))).toContain(
+      'The image \\"8001.png\\" is not shown: it has 8001×10 pixels, and 8,000 a side are the most.'
+    )
+    expect(yield* shown("anthropic", png(10, large))).toMatch(
+      /10\.png\\" is not shown: it has more than 5 MiB as Base64/
+    )
+    expect(yield* shown("openai", png(8_001))).toContain(png(8_001).data)
+  }))
 
 it("a prompt has none of our own data, and the provider's as it was", () => {
   const prompt = toPrompt([

@@ -9,6 +9,8 @@ import { NotAStream } from "./ai-sdk-fetch.ts"
 export interface ErrorContext {
   /** The provider's name, for people. */
   readonly provider: string
+  /** The package that speaks to it. */
+  readonly package: string
   readonly model: string
   /** Values that a message must not contain. */
   readonly secrets: ReadonlyArray<string>
@@ -38,7 +40,9 @@ export const classifyError = (error: unknown, context: ErrorContext): ModelError
   const notStream = cause.find((one) => one instanceof NotAStream)
   if (notStream instanceof NotAStream) return notAStream(notStream, context)
   const name = text(fields["name"])
-  if (/^AI_(JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody|NoContentGenerated)Error$/.test(name)) {
+  if (
+    /^(Syntax|AI_(JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody|NoContentGenerated))Error$/.test(name)
+  ) {
     return makeError(
       "malformed",
       sentence(`${context.provider} sent a stream that cannot be read`, fields["message"], context),
@@ -136,11 +140,34 @@ const refused = (status: number, fields: Fields, context: ErrorContext): ModelEr
   return makeError("invalid_request", say(`${provider} did not accept the request`), false)
 }
 
-/** No status: the connection failed. */
+/** A fetch says by a TypeError, too, that there was no connection, or no more of it; these are the words of fetches. */
+const fetchFailed = /^(fetch failed|failed to fetch|load failed|network ?error\b.*|terminated)$/i
+
+/** Whether code went wrong and not the network: an error that a programming language throws, with no word of a connection. */
+const isBug = (code: string, cause: ReadonlyArray<Fields>): boolean =>
+  /^(Type|Reference|Range)Error$/.test(text(cause.at(-1)?.["name"])) &&
+  (code === "" || code.startsWith("ERR_")) &&
+  !cause.some((one) => fetchFailed.test(text(one["message"])))
+
+/** No status: the connection failed, or the package itself. */
 const broken = (fields: Fields, cause: ReadonlyArray<Fields>, context: ErrorContext): ModelError => {
   const code = cause.map((one) => text(one["code"])).find((one) => one !== "") ?? ""
   const inner = cause.at(-1)
   const why = text(inner?.["message"]) || text(fields["message"])
+  if (code === "ERR_INVALID_CHAR" || code === "ERR_INVALID_HTTP_TOKEN") {
+    return makeError(
+      "auth",
+      sentence(`The key or a header of ${context.provider} has a character that cannot be sent`, why, context),
+      false
+    )
+  }
+  if (isBug(code, cause)) {
+    return makeError(
+      "unknown_model",
+      sentence(`The package ${context.package} failed by a fault of its own, not of the network`, why, context),
+      false
+    )
+  }
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/.test(code)) {
     return makeError(
       "transport",

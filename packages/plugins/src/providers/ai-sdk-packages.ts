@@ -62,6 +62,7 @@ export const openModel = (connection: Connection, info: ModelInfo): Effect.Effec
   const common = {
     info,
     providerName: connection.name,
+    packageName: connection.package,
     secrets: [
       ...(connection.key === null ? [] : [Redacted.value(connection.key.value)]),
       ...Object.values(connection.headers).map(Redacted.value)
@@ -75,7 +76,7 @@ export const openModel = (connection: Connection, info: ModelInfo): Effect.Effec
   return Effect.succeed(aiSdkModel(options))
 }
 
-type Common = Pick<AiSdkModelOptions, "info" | "providerName" | "secrets">
+type Common = Pick<AiSdkModelOptions, "info" | "providerName" | "packageName" | "secrets">
 
 const plainHeaders = (connection: Connection): { [name: string]: string } =>
   Object.fromEntries(Object.entries(connection.headers).map(([name, value]) => [name, Redacted.value(value)]))
@@ -97,10 +98,14 @@ const openAICompatible = (connection: Connection, common: Common): AiSdkModelOpt
   }
 })
 
+/** https://docs.anthropic.com/en/docs/build-with-claude/vision: more of either is refused. */
+const anthropicImages = { side: 8_000, encoded: 5 * 1024 * 1024 }
+
 const anthropic = (connection: Connection, common: Common): AiSdkModelOptions => ({
   ...common,
   guard: messagesGuard,
   filesInResults: true,
+  imageLimit: anthropicImages,
   saysNoThinking: true,
   adjust: markCache,
   load: async (): Promise<LanguageModelV4> => {

@@ -13,12 +13,30 @@ import type {
   LanguageModelV4ToolResultOutput,
   SharedV4ProviderOptions
 } from "@ai-sdk/provider"
-import type { FilePart, Message, ProviderOptions, TextPart, ToolDefinition, ToolResultPart } from "@bezel/core/model"
+import {
+  type FilePart,
+  imageHeadBytes,
+  imageSize,
+  type Message,
+  type ProviderOptions,
+  type TextPart,
+  type ToolDefinition,
+  type ToolResultPart
+} from "@bezel/core/model"
 
 export interface PromptOptions {
   readonly images: boolean
   /** Whether a tool's result may hold files; else they follow as a message of the user. */
   readonly filesInResults: boolean
+  /** What an image may have; a provider refuses a whole conversation for one that has more. Default: no limit. */
+  readonly imageLimit?: ImageLimit
+}
+
+export interface ImageLimit {
+  /** Pixels of a side. */
+  readonly side: number
+  /** Bytes as Base64. */
+  readonly encoded: number
 }
 
 /** A lone half of a surrogate pair is refused by providers, and can come out of any file that a tool read. */
@@ -38,9 +56,26 @@ const textPart = (part: TextPart): LanguageModelV4TextPart => ({
   ...options(part.options)
 })
 
-const filePart = (part: FilePart, { images }: PromptOptions): LanguageModelV4TextPart | LanguageModelV4FilePart => {
+/** Why an image is over a limit, or `null`. */
+const overLimit = ({ data }: FilePart, limit: ImageLimit): string | null => {
+  if (data.length > limit.encoded) return `it has more than ${(limit.encoded / 1024 / 1024).toFixed(0)} MiB as Base64`
+  const size = imageSize(Buffer.from(data.slice(0, Math.ceil(imageHeadBytes / 3) * 4), "base64"))
+  return size !== null && Math.max(size.width, size.height) > limit.side
+    ? `it has ${size.width}×${size.height} pixels, and ${limit.side.toLocaleString("en-US")} a side are the most`
+    : null
+}
+
+const filePart = (
+  part: FilePart,
+  { imageLimit, images }: PromptOptions
+): LanguageModelV4TextPart | LanguageModelV4FilePart => {
   const image = part.mediaType.startsWith("image/")
   if (part.mediaType.startsWith("text/")) return attachedText(part)
+  const named = part.fileName === undefined ? "" : ` "${wellFormed(part.fileName)}"`
+  const over = image && images && imageLimit !== undefined ? overLimit(part, imageLimit) : null
+  if (over !== null) {
+    return { type: "text", text: `[The image${named} is not shown: ${over}. A smaller copy of it can be.]` }
+  }
   if (image && images || part.mediaType === "application/pdf") {
     return {
       type: "file",
@@ -50,7 +85,6 @@ const filePart = (part: FilePart, { images }: PromptOptions): LanguageModelV4Tex
       ...options(part.options)
     }
   }
-  const named = part.fileName === undefined ? "" : ` "${wellFormed(part.fileName)}"`
   return {
     type: "text",
     text: `[A file${named} of type ${part.mediaType} is not shown: this model does not read ${

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { classifyError } from "./ai-sdk-errors.ts"
 import { noGuard, type StreamGuard } from "./ai-sdk-guard.ts"
-import { toPrompt, toTools } from "./ai-sdk-prompt.ts"
+import { type ImageLimit, toPrompt, toTools } from "./ai-sdk-prompt.ts"
 import { makePump } from "./ai-sdk-pump.ts"
 import { makeTranslator, type StreamFault } from "./ai-sdk-stream.ts"
 
@@ -21,6 +21,8 @@ export interface AiSdkModelOptions {
   readonly info: ModelInfo
   /** The provider's name, for people. */
   readonly providerName: string
+  /** The package that `load` loads, for people. */
+  readonly packageName: string
   /** Loads the package and makes its model; run at the first request, once. A failure is classified like any other. */
   readonly load: () => Promise<LanguageModelV4>
   /** Values that an error message must not contain. */
@@ -29,6 +31,8 @@ export interface AiSdkModelOptions {
   readonly guard?: () => StreamGuard
   /** Whether results of tools may hold files. Default: false. */
   readonly filesInResults?: boolean
+  /** What an image may have to be sent; default: whatever it has. */
+  readonly imageLimit?: ImageLimit
   /** Whether `thinking: "off"` must be said; by default nothing is said then. */
   readonly saysNoThinking?: boolean
   /** Changes the call before it is made, for what one provider has alone, such as cache marks. */
@@ -75,10 +79,14 @@ const toCall = (
   request: ModelRequest,
   abortSignal: AbortSignal
 ): LanguageModelV4CallOptions => {
-  const { adjust, filesInResults = false, info, saysNoThinking = false } = options
+  const { adjust, filesInResults = false, imageLimit, info, saysNoThinking = false } = options
   const maxOutput = request.maxOutput ?? info.maxOutput
   const call: LanguageModelV4CallOptions = {
-    prompt: toPrompt(request.messages, { images: info.images, filesInResults }),
+    prompt: toPrompt(request.messages, {
+      images: info.images,
+      filesInResults,
+      ...(imageLimit === undefined ? {} : { imageLimit })
+    }),
     abortSignal,
     ...(request.tools.length === 0 ? {} : { tools: toTools(request.tools), toolChoice: { type: "auto" } }),
     ...(maxOutput === null ? {} : { maxOutputTokens: maxOutput }),
@@ -135,11 +143,14 @@ const isInvalidResponse = (error: unknown): boolean =>
   error instanceof Error && error.name === "AI_InvalidResponseDataError"
 
 const classify = (options: AiSdkModelOptions, error: unknown): Effect.Effect<ModelError> =>
-  Effect.map(
-    Clock.currentTimeMillis,
-    (now) =>
-      classifyError(error, { provider: options.providerName, model: options.info.model, secrets: options.secrets, now })
-  )
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    classifyError(error, {
+      provider: options.providerName,
+      package: options.packageName,
+      model: options.info.model,
+      secrets: options.secrets,
+      now
+    }))
 
 /** A promise of the package, whose failure is classified. */
 const attempt = <A>(options: AiSdkModelOptions, run: () => Promise<A> | PromiseLike<A>): Effect.Effect<A, ModelError> =>
