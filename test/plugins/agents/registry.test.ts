@@ -66,6 +66,27 @@ describe("agents of several places", () => {
     expect(of({ "w*": false, write: true, "*": true })).toEqual([])
     expect(of({})).toEqual([])
   })
+
+  it("hide those also that go by another name in rules", () => {
+    const tools = ["bash", "job_output", "job_stop", "subagent", "subagent_stop", "web_fetch"]
+    const of = (map: NonNullable<AgentSettings["tools"]>) =>
+      [...collectAgents([from("settings", "a", { tools: map })]).agents.values()]
+        .filter(({ name }) => name === "a").flatMap((agent) => hiddenTools(agent, tools))
+    expect(of({ web: false, job: false })).toEqual(["job_output", "job_stop", "web_fetch"])
+    expect(of({ subagent: false })).toEqual(["subagent", "subagent_stop"])
+    expect(of({ "*": false, web: true, subagent: true })).toEqual(["bash", "job_output", "job_stop"])
+  })
+
+  it("stay hidden, whichever way a later place names them", () => {
+    const tools = ["bash", "read", "web_fetch", "write"]
+    const of = (...maps: ReadonlyArray<NonNullable<AgentSettings["tools"]>>) =>
+      [...collectAgents(maps.map((map) => from("settings", "a", { tools: map }))).agents.values()]
+        .filter(({ name }) => name === "a").flatMap((agent) => hiddenTools(agent, tools))
+    expect(of({ "*": false, read: true }, { bash: true, "w*": true })).toEqual(["bash", "web_fetch", "write"])
+    expect(of({ web: false }, { web_fetch: true, "*": true })).toEqual(["web_fetch"])
+    expect(of({ "wr*": false }, { "w*": true, write: true })).toEqual(["write"])
+    expect(of({ bash: true }, { bash: false }, { bash: true })).toEqual(["bash"])
+  })
 })
 
 describe("agents in several settings files", () => {
@@ -81,6 +102,18 @@ describe("agents in several settings files", () => {
       a: { description: "x", prompt: "p", permissions: { bash: { "rm *": "deny", "git *": "allow" } } },
       b: { permissions: { web: "deny" } },
       c: {}
+    })
+  })
+
+  it("add up, and a later one does not offer what an earlier one has taken away", () => {
+    const merged = AgentsSetting.merge(
+      { a: { tools: { "*": false, read: true } }, b: { tools: { bash: false } }, c: { tools: { bash: false } } },
+      { a: { tools: { bash: true, read: true } }, b: { tools: { bash: true, write: false } }, c: { tools: "none" } }
+    )
+    expect(merged).toMatchObject({
+      a: { tools: { "*": false, read: true, bash: false } },
+      b: { tools: { bash: false, write: false } },
+      c: { tools: "none" }
     })
   })
 

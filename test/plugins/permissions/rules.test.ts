@@ -308,7 +308,14 @@ describe("several files", () => {
 
   it("a tool that is denied whatever it is called with is not offered, and one denied in part is", () => {
     expect(deniedTools({ web: "deny", bash: { "rm *": "deny" }, fetch: { "*": "deny", x: "allow" }, write: "deny" }))
-      .toEqual(["web", "fetch", "write", "edit", "web_fetch", "apply_patch"])
+      .toEqual(["web", "fetch", "write", "edit", "apply_patch", "web_fetch"])
+    expect(deniedTools({ "jo*": "deny", subagent: "deny" })).toEqual([
+      "jo*",
+      "subagent",
+      "job_output",
+      "job_stop",
+      "subagent_stop"
+    ])
     expect(deniedTools({})).toEqual([])
   })
 })

@@ -5,7 +5,7 @@ import type { ModelRef, ThinkingLevel } from "@bezel/core/model"
 import { LocalService, RemoteService } from "@bezel/core/service"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { PermissionRules } from "../permissions/contract.ts"
+import { accessOfTool, coversAccess, type PermissionRules } from "../permissions/contract.ts"
 
 /** The agent of a conversation that names none. */
 export const defaultAgent = "build"
@@ -29,6 +29,23 @@ export interface Agent {
   /** It may change no file, whatever the rules say. */
   readonly readOnly: boolean
 }
+
+/** Whether what is said of tools takes this one away; a name may speak of many. */
+export const hidesTool = (said: Agent["tools"], name: string): boolean => {
+  const access = Object.hasOwn(accessOfTool, name) ? accessOfTool[name] : undefined
+  const exact = [name, access].filter((one) => one !== undefined && Object.hasOwn(said, one))
+  if (exact.length > 0) return exact.some((one) => one !== undefined && said[one] === false)
+  // Of those that speak of many, the one that says most of the name.
+  const [ruled] = Object.keys(said).filter((one) => one === "*" || coversAccess(one, name))
+    .sort((left, right) => right.length - left.length)
+  return ruled !== undefined && said[ruled] === false
+}
+
+/** What is said later of tools, without lifting what was taken away before. */
+export const mergeTools = (earlier: Agent["tools"], later: Agent["tools"]): Agent["tools"] => ({
+  ...earlier,
+  ...Object.fromEntries(Object.entries(later).map(([name, offered]) => [name, offered && !hidesTool(earlier, name)]))
+})
 
 export class UnknownAgent extends Schema.TaggedError<UnknownAgent>()("UnknownAgent", {
   agent: Schema.String,

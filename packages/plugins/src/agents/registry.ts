@@ -6,10 +6,9 @@
 import { parseModelRef } from "@bezel/core/model"
 import * as Result from "effect/Result"
 import { mergePermissions, type PermissionRules } from "../permissions/contract.ts"
-import { coversAccess } from "../permissions/rules.ts"
 import type { AgentSettings } from "../settings/contract.ts"
 import { builtinAgents } from "./builtin.ts"
-import type { Agent } from "./contract.ts"
+import { type Agent, hidesTool, mergeTools } from "./contract.ts"
 
 export interface AgentSource {
   readonly name: string
@@ -32,17 +31,6 @@ const fresh = (name: string): Agent => ({
   readOnly: false
 })
 
-const withoutLifting = (
-  earlier: Agent["tools"],
-  later: Agent["tools"]
-): Agent["tools"] => {
-  const tools: Record<string, boolean> = { ...later }
-  for (const [name, offered] of Object.entries(earlier)) {
-    if (!offered || !Object.hasOwn(tools, name)) tools[name] = offered
-  }
-  return tools
-}
-
 /** What `mergePermissions` gives of rules is rules. */
 const rulesOf = (earlier: PermissionRules, later: PermissionRules): PermissionRules =>
   mergePermissions(earlier, later) as PermissionRules
@@ -57,7 +45,7 @@ const addTo = (before: Agent, { agent, name, source }: AgentSource): Result.Resu
     description: said.description ?? before.description,
     source: before.source === "" ? source : `${before.source}, ${source}`,
     prompt: said.prompt ?? before.prompt,
-    tools: withoutLifting(before.tools, said.tools ?? {}),
+    tools: mergeTools(before.tools, said.tools ?? {}),
     model,
     thinking: said.thinking ?? before.thinking,
     permissions: rulesOf(before.permissions, said.permissions ?? {}),
@@ -90,10 +78,4 @@ export const collectAgents = (sources: ReadonlyArray<AgentSource>): CollectedAge
 
 /** Of these tools, those that the agent is not offered. */
 export const hiddenTools = (agent: Agent, tools: ReadonlyArray<string>): ReadonlyArray<string> =>
-  tools.filter((name) => {
-    if (Object.hasOwn(agent.tools, name)) return agent.tools[name] === false
-    // Of those that speak of many, the one that says most of the name.
-    const [ruled] = Object.keys(agent.tools).filter((access) => access === "*" || coversAccess(access, name))
-      .sort((left, right) => right.length - left.length)
-    return ruled !== undefined && agent.tools[ruled] === false
-  })
+  tools.filter((name) => hidesTool(agent.tools, name))

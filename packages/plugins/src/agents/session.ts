@@ -14,9 +14,14 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as path from "node:path"
 import { useIfThere } from "../optional/index.ts"
-import { type NarrowingSource, PermissionGate, type PermissionGateShape } from "../permissions/contract.ts"
+import {
+  coversAccess,
+  type NarrowingSource,
+  PermissionGate,
+  type PermissionGateShape
+} from "../permissions/contract.ts"
 import { unknownToOnlyRead } from "../permissions/read-only.ts"
-import { coversAccess, deniedTools } from "../permissions/rules.ts"
+import { deniedTools } from "../permissions/rules.ts"
 import { AgentSettings, AgentsSetting } from "../settings/contract.ts"
 import {
   type Agent,

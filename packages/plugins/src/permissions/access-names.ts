@@ -4,8 +4,7 @@
  */
 import { closestName } from "@bezel/core/settings"
 import type { ToolListing } from "@bezel/core/tool"
-import type { UnknownAccess } from "./contract.ts"
-import { coversAccess } from "./rules.ts"
+import { coversAccess, type UnknownAccess } from "./contract.ts"
 
 /** The accesses of the built-in tools, and the one that stands for all. */
 const builtinAccesses = [

@@ -33,6 +33,18 @@ export const PermissionRules = Schema.Record(
   Schema.Union([Verdict, Schema.Record(Schema.String, Verdict)])
 )
 
+/** Whether a rule's access means this one: by its name, or by how its name begins, as `files_*` does. */
+export const coversAccess = (ruled: string, access: string): boolean =>
+  ruled === access || (ruled.length > 1 && ruled.endsWith("*") && access.startsWith(ruled.slice(0, -1)))
+
+/** Built-in tools by the access that rules call them by, where that is no name of theirs, or that of another one. */
+export const accessOfTool: { readonly [tool: string]: string } = {
+  web_fetch: "web",
+  job_output: "job",
+  job_stop: "job",
+  subagent_stop: "subagent"
+}
+
 const asPatterns = (section: JsonValue): JsonObject =>
   typeof section === "object" && section !== null && !Array.isArray(section) ? section as JsonObject : { "*": section }
 

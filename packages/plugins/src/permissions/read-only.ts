@@ -5,9 +5,8 @@
  * change something. So a new tool of the system is refused until it is listed here, and never the other way round. What
  * programs do behind the back of a reading command (a pager that the user has configured) is not looked at.
  */
-import type { PermissionRules } from "./contract.ts"
+import { coversAccess, type PermissionRules } from "./contract.ts"
 import { unknown } from "./pattern.ts"
-import { coversAccess } from "./rules.ts"
 import { readCommandLine, type SimpleCommand } from "./shell.ts"
 
 type Reads = (args: ReadonlyArray<string>) => boolean

@@ -9,7 +9,7 @@
  * asks.
  */
 import * as Result from "effect/Result"
-import type { Narrowing, PermissionRules, Verdict } from "./contract.ts"
+import { accessOfTool, coversAccess, type Narrowing, type PermissionRules, type Verdict } from "./contract.ts"
 import { isInside, matchesPath, type PathPattern, pathPattern } from "./paths.ts"
 import { matches, mayMatch, type TextPattern, textPattern, unknown } from "./pattern.ts"
 
@@ -140,9 +140,12 @@ export const deniedAccesses = (
     )
   )
   if (denied.has("write")) denied.add("edit")
-  if (denied.has("web")) denied.add("web_fetch")
   // A tool whose calls are one or the other.
   if (denied.has("edit")) denied.add("apply_patch")
+  const ruled = [...denied]
+  for (const [tool, access] of Object.entries(accessOfTool)) {
+    if (ruled.some((one) => coversAccess(one, access))) denied.add(tool)
+  }
   return [...denied]
 }
 
@@ -170,10 +173,6 @@ export interface Judgement {
   /** It asks because a `deny` or `ask` rule might match what is not known yet. */
   readonly uncertain: boolean
 }
-
-/** Whether a rule's access means this one: by its name, or by how its name begins, as `files_*` does. */
-export const coversAccess = (ruled: string, access: string): boolean =>
-  ruled === access || (ruled.length > 1 && ruled.endsWith("*") && access.startsWith(ruled.slice(0, -1)))
 
 const sectionsOf = (access: string): ReadonlyArray<string> => access === "edit" ? ["edit", "write"] : [access]
 

@@ -29,6 +29,7 @@ import { unknownAccesses } from "./access-names.ts"
 import {
   Approval,
   type ApprovalResponse,
+  coversAccess,
   type Narrowing,
   type NarrowingSource,
   PermissionGate,
@@ -41,7 +42,7 @@ import { decide, type Decision, strictest } from "./decide.ts"
 import { fileProbe } from "./probe.ts"
 import { makeProjectGrants, type ProjectGrants } from "./project-grants.ts"
 import { mayChange, unknownToOnlyRead } from "./read-only.ts"
-import { compileRules, coversAccess, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
+import { compileRules, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
 import { declined, deniedByRule, expired, unattended } from "./texts.ts"
 
 /** The plugin's options are not what it takes. */

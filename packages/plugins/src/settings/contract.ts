@@ -8,6 +8,7 @@ import * as ByteSize from "effect/ByteSize"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import { mergeTools } from "../agents/contract.ts"
 import { mergePermissions, PermissionRules } from "../permissions/contract.ts"
 
 /** A size of at least 0 bytes as people write it, `"64KiB"` or a plain number. Decodes to bytes. */
@@ -50,22 +51,29 @@ export const AgentSettings = Schema.Struct({
 })
 export type AgentSettings = typeof AgentSettings.Type
 
-/** As everywhere, later files win, except that a `deny` of an agent stays. */
+/** As everywhere, later files win, except that what takes something away from an agent stays. */
 const mergeAgents = (earlier: JsonValue, later: JsonValue): JsonValue => {
   const merged = mergeJson(earlier, later)
   if (!isObject(earlier) || !isObject(later) || !isObject(merged)) return merged
   return Object.fromEntries(
     Object.entries(merged).map(([name, agent]) => {
-      const [before, after] = [earlier, later].map((agents) => {
-        const one = Object.hasOwn(agents, name) ? agents[name] : undefined
-        return isObject(one) ? one.permissions : undefined
-      })
-      return before === undefined || after === undefined || !isObject(agent)
-        ? [name, agent]
-        : [name, { ...agent, permissions: mergePermissions(before, after) }]
+      const before = Object.hasOwn(earlier, name) ? earlier[name] : undefined
+      const after = Object.hasOwn(later, name) ? later[name] : undefined
+      if (!isObject(before) || !isObject(after) || !isObject(agent)) return [name, agent]
+      return [name, {
+        ...agent,
+        ...(before.permissions === undefined || after.permissions === undefined
+          ? {}
+          : { permissions: mergePermissions(before.permissions, after.permissions) }),
+        ...(isChoice(before.tools) && isChoice(after.tools) ? { tools: mergeTools(before.tools, after.tools) } : {})
+      }]
     })
   )
 }
+
+/** What is no choice of tools is told when the merged settings are read. */
+const isChoice = (value: JsonValue | undefined): value is { readonly [tool: string]: boolean } =>
+  isObject(value) && Object.values(value).every((offered) => typeof offered === "boolean")
 
 export const AgentsSetting: SettingsKey<{ readonly [name: string]: AgentSettings }> = SettingsKey.make("agents", {
   schema: Schema.Record(Schema.String, AgentSettings),
