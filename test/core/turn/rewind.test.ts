@@ -152,6 +152,21 @@ it.effect("a rewind takes the settings and the rewindable state of plugins back 
     expect((yield* main.snapshot).view.config.thinking).toBe("high")
   }))
 
+it.effect("a rewind to before anything was set has the settings that the conversation began with", () =>
+  Effect.gen(function*() {
+    const { harness } = yield* open(memory().storage(), ["one", "two"])
+    const { main } = harness
+    yield* harness.resume
+    const { config } = (yield* main.snapshot).view
+    yield* ask(main, "first")
+    yield* ask(main, "second")
+    yield* main.configure({ thinking: "high", model: { provider: "a", model: "b" }, agent: "plan" })
+    const marked = yield* main.rewind(yield* promptOf(main, "second"), null)
+    expect((yield* main.snapshot).view.config).toEqual(config)
+    yield* main.restore(marked, null)
+    expect((yield* main.snapshot).view.config).toMatchObject({ thinking: "high", model: { model: "b" }, agent: "plan" })
+  }))
+
 it.effect("a rewind into the middle of an exchange gives the calls that lost their results a synthetic one", () =>
   Effect.gen(function*() {
     const { harness } = yield* open(memory().storage(), [

@@ -8,6 +8,7 @@
  */
 import * as Effect from "effect/Effect"
 import {
+  type ConversationConfig,
   type ConversationState,
   HarnessError,
   loadTranscript,
@@ -57,7 +58,7 @@ export const rewinding = (
           data,
           head: newest === undefined ? { after: null } : { at: newest.id }
         })
-        setDocument(tx, state, before)
+        setDocument(tx, state, before, session.options.defaults)
         tx.sticky(state).usage.context = 0
         tx.emit(state, { type: "head.moved", entry: marked.id })
         return marked.id
@@ -108,9 +109,15 @@ const assertIdle = (state: ConversationState): void => {
   })
 }
 
-/** What was never written was as it began: without state of plugins. The settings of then are not known and stay. */
-const setDocument = (tx: Transaction, state: ConversationState, before: JsonValue): void => {
+/** What was never written was as it began: with the settings that the session gives, and without state of plugins. */
+const setDocument = (
+  tx: Transaction,
+  state: ConversationState,
+  before: JsonValue,
+  defaults: ConversationConfig
+): void => {
   const draft = tx.rewindable(state)
+  draft.config = { ...defaults }
   delete draft.kinds
   draft.plugins = {}
   if (before !== null) Object.assign(draft, before)

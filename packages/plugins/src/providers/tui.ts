@@ -54,6 +54,8 @@ export const tui = Effect.fn("providers/tui")(function*(ctx: TuiContext) {
           if (name === null) return
           const ref = parseModelRef(name)
           if ("error" in ref) return yield* ctx.ui.notify(ref.error, "error")
+          const missing = yield* Effect.flatMap(registries, (known) => known.missingModel(ref))
+          if (missing !== null) return yield* ctx.ui.notify(missing.endsWith("?") ? missing : `${missing}.`, "error")
           yield* conversation.configSet({ model: ref })
         })
       )
