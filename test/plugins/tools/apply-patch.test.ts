@@ -200,7 +200,6 @@ describe("apply_patch", () => {
         const { offer } = yield* workspace()
         const answer = offer.accept("apply_patch", { patch: text })
         expect("refused" in answer && answer.refused.message).toMatch(reason)
-        console.log("refused" in answer && answer.refused.message)
       })
   )
 

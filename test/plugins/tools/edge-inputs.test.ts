@@ -6,6 +6,8 @@ import { textOf, type Workspace, workspace } from "./workspace.ts"
 
 const long = "x".repeat(5_000)
 
+const patch = (...lines: ReadonlyArray<string>) => ["*** Begin Patch", ...lines, "*** End Patch"].join("\n")
+
 /** A tool, its arguments, and the beginning of its result: `!` stands before an error, `?` before arguments that are refused. */
 type Row = readonly [tool: string, args: JsonValue, result: string]
 
@@ -50,6 +52,31 @@ const rows: ReadonlyArray<Row> = [
   ["edit", { path: "f.txt", oldText: "\ud800", newText: "x" }, "!oldText is not in f.txt."],
   ["edit", { path: "f.txt", oldText: "e", newText: "E" }, "!oldText occurs 3 times in f.txt (lines 1, 3, 3)."],
   ["edit", { path: "none", oldText: "b", newText: "c" }, "!There is no file none. To create it use write."],
+  ["edit", { path: "f.txt", oldText: "one" }, "!newText is missing; an edit needs both."],
+  [
+    "edit",
+    { path: "f.txt", oldText: "one", newText: "x", edits: [{ oldText: "two", newText: "y" }] },
+    "!Give either oldText and newText, or edits, not both."
+  ],
+  ["edit", { path: "", oldText: "b", newText: "c" }, "!The path is empty."],
+  ["edit", { path: "f\0", oldText: "b", newText: "c" }, "!The path contains a NUL character"],
+  ["edit", { path: long, oldText: "b", newText: "c" }, `!Cannot write ${"x".repeat(300)}…: the name is too long.`],
+  ["apply_patch", {}, "?patch: is required."],
+  ["apply_patch", { patch: 5 }, "?patch: expected string, got 5."],
+  ["apply_patch", { patch: patch("*** Add File: n\0", "+x") }, "!The path contains a NUL character"],
+  ["apply_patch", { patch: patch("*** Add File: /", "+x") }, "!/ is a directory and cannot be written as a file."],
+  ["apply_patch", { patch: patch("*** Add File: dir", "+x") }, "!dir is a directory"],
+  ["apply_patch", { patch: patch("*** Delete File: dir") }, "!dir is a directory"],
+  [
+    "apply_patch",
+    { patch: patch(`*** Add File: ${long}`, "+x") },
+    `!Cannot write ${"x".repeat(300)}…: the name is too long.`
+  ],
+  [
+    "apply_patch",
+    { patch: patch("*** Add File: n", "+x", "*** Add File: ./n", "+y") },
+    "!n exists already, so it cannot be added"
+  ],
   ["edit", { path: "dir", oldText: "b", newText: "c" }, "!dir is a directory"],
   ["bash", {}, "?command: is required."],
   ["bash", { command: "true", timeout: 0 }, "?timeout: expected a value greater than 0, got 0."],

@@ -1,0 +1,78 @@
+/** Where a key comes from, and a sign-in from the screen to the request that the model's server gets. */
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { authorizationServer } from "../plugins/accounts/authorization-server.ts"
+import { type Home, makeHome } from "./command.ts"
+import { serve } from "./run-fixture.ts"
+import { runInTerminal } from "./terminal.ts"
+
+const useProvider = (home: Home, baseURL: string, options: object, more: object = {}) =>
+  home.settings({
+    model: "test/m",
+    providers: {
+      test: { package: "@ai-sdk/openai-compatible", options: { baseURL, ...options }, models: { m: {} }, ...more }
+    }
+  })
+
+describe("a key of the settings", { timeout: 60_000 }, () => {
+  it("is what a variable or a file holds; a variable that is not set is told, and is no key", async () => {
+    const home = makeHome()
+    const server = await serve()
+    server.always({ text: "yes" })
+    home.write(".config/bezel/key.txt", "k-of-file\n")
+    useProvider(home, server.url, { apiKey: "{env:TEST_KEY}" })
+    expect(await home.run(["run", "hi"], { env: { TEST_KEY: "k-of-env" } })).toMatchObject({ code: 0, stdout: "yes\n" })
+    expect((await home.run(["run", "hi"])).stderr).toMatch(
+      /^bezel: \S+bezel\.jsonc:1: providers\.test\.options\.apiKey: the environment variable TEST_KEY is not set, /
+    )
+    useProvider(home, server.url, { apiKey: "{file:key.txt}", headers: { "x-team": "{env:TEAM}" } })
+    expect((await home.run(["run", "hi"], { env: { TEAM: "a" } })).code).toBe(0)
+    expect(server.requests.map(({ headers }) => [headers.authorization, headers["x-team"]])).toEqual([
+      ["Bearer k-of-env", undefined],
+      [undefined, undefined],
+      ["Bearer k-of-file", "a"]
+    ])
+  })
+})
+
+describe("a sign-in", { timeout: 60_000 }, () => {
+  it("from the screen ends when the browser comes back, and the token is renewed once for two runs that need it", () =>
+    Effect.gen(function*() {
+      const authorization = yield* authorizationServer
+      authorization.lifetime = 30
+      yield* Effect.promise(async () => {
+        const home = makeHome()
+        const server = await serve()
+        server.always({ text: "Signed for." })
+        useProvider(home, server.url, {}, {
+          oauth: { authorizeURL: authorization.authorizeURL, tokenURL: authorization.tokenURL, clientID: "bezel" }
+        })
+        const terminal = runInTerminal(home, "bezel")
+        await terminal.shows(/test\/m/)
+        terminal.type("/login test\r")
+        // The address is longer than a row of the screen.
+        await terminal.shows(/authorize\?[\s\S]*› code/)
+        const url = /http:\S+authorize\S+S256/.exec(terminal.text().replaceAll("\n", ""))?.[0] ?? ""
+        await (await fetch(await authorization.browse(url))).text()
+        await terminal.shows(/Signed in to test/)
+        // What it gave is over in half a minute: it is renewed before it is used.
+        authorization.lifetime = 3_600
+        const both = await Promise.all([home.run(["run", "hi"]), home.run(["run", "hi"])])
+        expect(both.map(({ code, stdout }) => [code, stdout])).toEqual([[0, "Signed for.\n"], [0, "Signed for.\n"]])
+        const tokens = server.requests.map(({ headers }) => headers.authorization)
+        expect(new Set(tokens).size).toBe(1)
+        expect(authorization.isGood(String(tokens[0]).replace("Bearer ", ""))).toBe(true)
+        expect(authorization.forms.map((form) => form.get("grant_type"))).toEqual([
+          "authorization_code",
+          "refresh_token"
+        ])
+        expect(authorization.forms[0]?.get("code_verifier")).toMatch(/^[\w-]{43,128}$/)
+        // The screen, which was up all the time, uses the renewed one too.
+        terminal.type("hi\r")
+        await terminal.shows(/Signed for\./)
+        expect(server.requests.at(-1)?.headers.authorization).toBe(tokens[0])
+        terminal.type("/logout test\r")
+        await terminal.shows(/No key is stored for test any more/)
+      })
+    }).pipe(Effect.scoped, Effect.runPromise))
+})
