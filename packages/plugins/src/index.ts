@@ -48,6 +48,7 @@ type Feature =
   | "question"
   | "subagent"
   | "notices"
+  | "unattended"
   | "hooks"
   | "history"
   | "titles"
@@ -90,6 +91,7 @@ const order: ReadonlyArray<Feature> = [
   "subagent",
   "hooks",
   "notices",
+  "unattended",
   "history",
   "titles",
   "compaction",

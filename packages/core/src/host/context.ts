@@ -30,7 +30,8 @@ import type {
   RegistrationError,
   RemoteService,
   RemoteState,
-  ServiceError
+  ServiceError,
+  Unattended
 } from "../service/index.ts"
 import type { OpenSession, PromptIntake, SessionApi, SessionIdentity, SessionRevert } from "../session/index.ts"
 import type { SettingsReader } from "../settings/index.ts"
@@ -191,6 +192,8 @@ export interface SessionContext extends PluginContext, ServiceProviding, Harness
     readonly relay: (
       sessions: { readonly from: string; readonly to: string }
     ) => Effect.Effect<void, never, Scope.Scope>
+    /** For the length of the scope, what becomes of what a session asks while nobody is there, whatever an interaction would like. */
+    readonly unattended: (sessionID: string, policy: Unattended) => Effect.Effect<void, never, Scope.Scope>
   }
 }
 

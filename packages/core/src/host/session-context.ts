@@ -204,7 +204,15 @@ export const makeSessionContext = (
       (change) => register({ kind: "command", entry: { contributor, change } })
     ),
     skill: defined(parts.definitions.skill, (change) => register({ kind: "skill", entry: { contributor, change } })),
-    interactions: { request: parts.broker.request, relay: ({ from, to }) => parts.broker.relay(from, to) },
+    interactions: {
+      request: parts.broker.request,
+      relay: ({ from, to }) => parts.broker.relay(from, to),
+      unattended: (sessionID, policy) =>
+        Effect.acquireRelease(
+          parts.broker.unattended(sessionID, policy),
+          () => parts.broker.unattended(sessionID, null)
+        )
+    },
     turns: {
       configure: (options) =>
         granted(facet, "turns", Effect.asVoid(register({ kind: "decision", saying: saying(contributor, options) })))

@@ -10,6 +10,7 @@ import { PermissionsKey } from "../permissions/contract.ts"
 import { ModelSetting, ProvidersSetting } from "../providers/contract.ts"
 import { SandboxSetting } from "../sandbox/contract.ts"
 import { TitleSetting } from "../titles/contract.ts"
+import { UnattendedSetting } from "../unattended/contract.ts"
 import {
   AgentsSetting,
   CompactionSetting,
@@ -36,6 +37,7 @@ export const builtinSettingsKeys: ReadonlyArray<SettingsKey.Any> = [
   HooksSetting,
   SandboxSetting,
   NotifySetting,
+  UnattendedSetting,
   PluginsSetting,
   CompactionSetting,
   LimitsSetting,
