@@ -35,8 +35,8 @@ export interface AuthorizationServer {
   readonly forms: ReadonlyArray<URLSearchParams>
   /** What a person's browser does at this address: follows it, signs in, and is sent back. Gives where it was sent to. */
   readonly browse: (url: string) => Promise<URL>
-  /** Answers token requests in its own way, until it is set to null. */
-  answer: ((response: ServerResponse) => void) | null
+  /** Answers token requests in its own way, or later as it should, until it is set to null. */
+  answer: ((response: ServerResponse, asItShould: () => void) => void) | null
   /** Seconds that a token is good for. */
   lifetime: number
 }
@@ -92,26 +92,29 @@ export const authorizationServer = Effect.acquireRelease(
         const basic = /^Basic (.+)$/.exec(request.headers.authorization ?? "")?.[1]
         if (basic !== undefined) form.set("basic", Buffer.from(basic, "base64").toString())
         forms.push(form)
-        if (self.answer !== null) return self.answer(response)
-        const refuse = (error: string) =>
-          response.writeHead(400).end(JSON.stringify({ error, error_description: "no\u001b[2J" }))
-        if (form.get("grant_type") === "refresh_token") {
-          if (!refreshTokens.delete(form.get("refresh_token") ?? "")) return refuse("invalid_grant")
-        } else {
-          const verifier = createHash("sha256").update(form.get("code_verifier") ?? "").digest("base64url")
-          const code = form.get("code") ?? ""
-          if (challenges.get(code) !== verifier) return refuse("invalid_grant")
-          challenges.delete(code)
+        const asItShould = (): unknown => {
+          const refuse = (error: string) =>
+            response.writeHead(400).end(JSON.stringify({ error, error_description: "no\u001b[2J" }))
+          if (form.get("grant_type") === "refresh_token") {
+            if (!refreshTokens.delete(form.get("refresh_token") ?? "")) return refuse("invalid_grant")
+          } else {
+            const verifier = createHash("sha256").update(form.get("code_verifier") ?? "").digest("base64url")
+            const code = form.get("code") ?? ""
+            if (challenges.get(code) !== verifier) return refuse("invalid_grant")
+            challenges.delete(code)
+          }
+          const number = ++issued
+          refreshTokens.add(`${self.mark}refresh-${number}`)
+          good.add(`${self.mark}access-${number}`)
+          return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({
+            access_token: `${self.mark}access-${number}`,
+            refresh_token: `${self.mark}refresh-${number}`,
+            expires_in: self.lifetime,
+            token_type: "Bearer"
+          }))
         }
-        const number = ++issued
-        refreshTokens.add(`${self.mark}refresh-${number}`)
-        good.add(`${self.mark}access-${number}`)
-        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({
-          access_token: `${self.mark}access-${number}`,
-          refresh_token: `${self.mark}refresh-${number}`,
-          expires_in: self.lifetime,
-          token_type: "Bearer"
-        }))
+        if (self.answer === null) asItShould()
+        else self.answer(response, asItShould)
       })
     })
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
