@@ -3,8 +3,6 @@ import { describe, expect, it } from "vitest"
 import { makeHome } from "./command.ts"
 import { runInTerminal } from "./terminal.ts"
 
-const options = { env: { BEZEL_SOURCE: "1" } }
-
 describe("a permission rule for a tool that there is not", () => {
   it.each([
     ["--deny", "wrte", `--deny wrte: there is no tool "wrte" here; did you mean write?`],
@@ -16,7 +14,7 @@ describe("a permission rule for a tool that there is not", () => {
     ]
   ])("is refused on the command line: %s %s", async (option, rule, message) => {
     const home = makeHome()
-    const ended = await home.run(["run", option, rule, "read a.txt"], options)
+    const ended = await home.run(["run", option, rule, "read a.txt"])
     expect(ended).toMatchObject({ code: 2, stdout: "" })
     expect(ended.stderr).toMatch(/^bezel: [^\n]*\n$/)
     expect(ended.stderr).toContain(`bezel: ${message}`)
@@ -28,7 +26,7 @@ describe("a permission rule for a tool that there is not", () => {
       permissions: { bsh: "deny", "*": "allow", write: "deny", bash: "deny", ticket: { "SHOP-*": "allow" } },
       agents: { mine: { tools: { wrte: false }, permissions: { edit: "deny" } } }
     })
-    const { code, stderr } = await home.run(["run", "read a.txt"], options)
+    const { code, stderr } = await home.run(["run", "read a.txt"])
     expect(code).toBe(0)
     expect(stderr.split("\n").filter((line) => line.startsWith("bezel: "))).toEqual([
       `bezel: A rule of the setting permissions has no effect: there is no tool "bsh" here; did you mean bash?`,
@@ -46,10 +44,10 @@ describe("a permission rule for a tool that there is not", () => {
         description: "Fetches.", input: Schema.Struct({}), ${more} execute: () => Effect.void
       }))) })`
     home.write(".config/bezel/plugins/web.ts", plugin(""))
-    expect((await home.run(["run", "--deny", "web", "read a.txt"], options)).code).toBe(0)
-    expect((await home.run(["run", "--deny", "net", "read a.txt"], options)).code).toBe(2)
+    expect((await home.run(["run", "--deny", "web", "read a.txt"])).code).toBe(0)
+    expect((await home.run(["run", "--deny", "net", "read a.txt"])).code).toBe(2)
     home.write(".config/bezel/plugins/web.ts", plugin(`permission: () => ({ access: "net", subjects: [] }),`))
-    const { code, stderr } = await home.run(["run", "--deny", "net", "read a.txt"], options)
+    const { code, stderr } = await home.run(["run", "--deny", "net", "read a.txt"])
     expect(code).toBe(0)
     expect(stderr).toMatch(/^bezel: --deny net may have no effect: there is no tool "net" here; /m)
   })
@@ -59,7 +57,7 @@ describe("a setting that has no effect", () => {
   it("is told by doctor, as is whatever else is odd about how plugins start", async () => {
     const home = makeHome()
     home.settings({ model: "bezel/offline", permissions: { bsh: "deny" }, plugins: ["./nope.ts"] })
-    const { code, stdout } = await home.run(["doctor"], options)
+    const { code, stdout } = await home.run(["doctor"])
     const lines = stdout.split("\n").filter((line) => /^[!✗]/.test(line))
     expect([code, lines]).toEqual([1, [
       `! plugins: A rule of the setting permissions has no effect: there is no tool "bsh" here; did you mean bash?`,
@@ -70,7 +68,7 @@ describe("a setting that has no effect", () => {
   it("is told on the screen: a theme, the command of a key, and what the log was warned of", async () => {
     const home = makeHome()
     home.settings({ theme: "drak", keybindings: { "ctrl+t": "no.such", "ctrl+y": null }, permissions: { bsh: "deny" } })
-    const terminal = runInTerminal(home, "BEZEL_SOURCE=1 bezel")
+    const terminal = runInTerminal(home, "bezel")
     await terminal.shows(/There is no theme "drak"; there are terminal, dark, light\./)
     await terminal.shows(/ctrl\+t is bound to no\.such, which does not exist\./)
     await terminal.shows(/A rule of the setting permissions has no effect: there is no tool "bsh"/)

@@ -2,12 +2,10 @@ import { describe, expect, it } from "vitest"
 import { makeHome } from "../../e2e/command.ts"
 import { runInTerminal, type TerminalRun } from "../../e2e/terminal.ts"
 
-const source = { env: { BEZEL_SOURCE: "1" } }
-
 describe("bezel run", () => {
   it("asks nobody, tells the model so at once, answers, and ends with 3", async () => {
     const home = makeHome()
-    const ended = await home.run(["run", "ask Which colour? red | green | blue"], source)
+    const ended = await home.run(["run", "ask Which colour? red | green | blue"])
     expect(ended.code).toBe(3)
     expect(ended.stdout).toContain("Nobody is here to answer")
     expect(ended.stderr).toContain("✗ question Which colour? (failed)")
@@ -15,12 +13,12 @@ describe("bezel run", () => {
 
   it("does so with --yes too, which allows and does not answer", async () => {
     const home = makeHome()
-    expect(await home.run(["run", "--yes", "ask Which? a | b"], source)).toMatchObject({ code: 3 })
+    expect(await home.run(["run", "--yes", "ask Which? a | b"])).toMatchObject({ code: 3 })
   })
 
   it("has the question, its options and its outcome among the events", async () => {
     const home = makeHome()
-    const ended = await home.run(["run", "--json", "ask Which? a | b"], source)
+    const ended = await home.run(["run", "--json", "ask Which? a | b"])
     expect(ended.code).toBe(3)
     expect(ended.lines()).toContainEqual(
       expect.objectContaining({ type: "tool.finished", name: "question", code: "unattended", isError: true })
@@ -35,7 +33,7 @@ const listens = (terminal: TerminalRun) => terminal.shows(/enter choose · esc c
 describe("bezel in a terminal", () => {
   it("puts a question to the person, also one of a sub-agent, and goes on with the answer", async () => {
     const home = makeHome()
-    const terminal = runInTerminal(home, "BEZEL_SOURCE=1 bezel")
+    const terminal = runInTerminal(home, "bezel")
     await terminal.shows(/bezel\/offline/)
     terminal.type("ask Which colour? red | green\r")
     await terminal.shows(/1\. red[\s\S]*2\. green/)
