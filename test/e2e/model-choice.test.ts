@@ -136,4 +136,32 @@ describe("a choice of model and thinking", { timeout: 60_000 }, () => {
     await terminal.shows(/Answer 4 of m\./)
     expect(server.requests.map(({ body }) => body.reasoning_effort)).toEqual([undefined, undefined, "low", undefined])
   })
+
+  it("is of what providers say that they have, as soon as they are asked; who does not say is named", async () => {
+    const home = makeHome()
+    const server = await serve()
+    server.always(({ path }) =>
+      path.endsWith("/models") ? { status: 200, json: { data: [{ id: "fresh", name: "Fresh One" }] } } : { text: "ok" }
+    )
+    const at = (baseURL: string) => ({ package: "@ai-sdk/openai-compatible", options: { baseURL } })
+    home.settings({ model: "bezel/offline", providers: { mine: at(server.url), gone: at("http://127.0.0.1:1/v1") } })
+    const terminal = runInTerminal(home, "bezel")
+    await terminal.shows(/bezel\/offline/)
+    terminal.type("/models\r")
+    await terminal.shows(
+      /The providers have 1 model\. gone did not say which models it has: it could not\s+be reached\./
+    )
+    terminal.type("/model\r")
+    await terminal.shows(/mine\/fresh +Fresh One[\s\S]*enter choose · esc cancel/)
+    terminal.type("fresh")
+    await terminal.shows(/› 1\. mine\/fresh/)
+    terminal.type("\r")
+    await terminal.shows(/ mine\/fresh$/m)
+    terminal.type("hello\r")
+    await terminal.shows(/^ok$/m)
+    expect(server.requests.map(({ body, path }) => [path, body.model])).toEqual([
+      ["/v1/models", undefined],
+      ["/v1/chat/completions", "fresh"]
+    ])
+  })
 })

@@ -67,7 +67,7 @@ export const tui = Effect.fn("providers/tui")(function*(ctx: TuiContext) {
       Effect.gen(function*() {
         const { found, warnings } = yield* Effect.flatMap(opened, (models) => models.refresh())
         yield* ctx.ui.notify(
-          [`The providers have ${found} models.`, ...warnings].join(" "),
+          [`The providers have ${found} ${found === 1 ? "model" : "models"}.`, ...warnings].join(" "),
           warnings.length === 0 ? "info" : "warning"
         )
       })
