@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest"
 import { PseudoTerminal } from "../tui/terminal.ts"
 import { makeHome, root } from "./command.ts"
 import { messagesOf, serve } from "./run-fixture.ts"
-import { startServer } from "./serve-fixture.ts"
+import { eventually, startServer } from "./serve-fixture.ts"
 import { runInTerminal } from "./terminal.ts"
 
 const contentOf = (message: unknown): string => JSON.stringify(Object(message)["content"] ?? "")
@@ -84,6 +84,36 @@ describe("the sessions of a server", { timeout: 90_000 }, () => {
     terminal.write("\u0004")
     expect((await terminal.exit()).code).toBe(0)
   })
+})
+
+describe("a session of a server that nobody attends", { timeout: 60_000 }, () => {
+  it.each([["wait", false], ["deny", true]] as const)(
+    "with %s as what becomes of its questions",
+    async (unattended, isSettled) => {
+      const home = makeHome()
+      const model = await serve(
+        { calls: [{ name: "bash", args: { command: "touch made" } }] },
+        { text: "I may not." }
+      )
+      home.useServer(model, { unattended })
+      const server = await startServer(home)
+      const id = await server.create()
+      const input = await server.say(id, "go")
+      const open = async () => (await server.call("GET", `/session/${id}/interaction`)).body.items
+      if (isSettled) {
+        expect((await server.call("POST", `/session/${id}/wait?timeout=30&input=${input}`)).body).toMatchObject({
+          status: "done",
+          text: "I may not."
+        })
+        expect(contentOf(messagesOf(model.requests[1]?.body).at(-1))).toContain("nobody is here")
+      } else {
+        await eventually(async () => (await open()).length === 1)
+        expect(model.requests).toHaveLength(1)
+        await server.call("POST", `/session/${id}/interaction/${(await open())[0]?.id}`, { declined: true })
+      }
+      await eventually(async () => (await open()).length === 0)
+    }
+  )
 })
 
 describe("trust in a project", { timeout: 60_000 }, () => {

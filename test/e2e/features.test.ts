@@ -1,5 +1,5 @@
 /** Features that change what a model is sent, each through `bezel run`: what the model got is what is looked at. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import type { ModelServer, RecordedRequest } from "../../packages/core/src/testing/model-server.ts"
@@ -168,6 +168,41 @@ describe("a session that was exported", () => {
   })
 })
 
+describe("the list of sessions", () => {
+  it("is of one folder or of all, leaves out sub-agents', and a session is removed with those and all that it kept", async () => {
+    const home = makeHome()
+    home.write("other/.keep", "")
+    const kept = join(home.folder, ".local/share/bezel/sessions")
+    const server = await serve(
+      { calls: [{ name: "subagent", args: { description: "look", prompt: "which?", agent: "build" } }] },
+      writes("found.txt", "x"),
+      { text: "That one." },
+      { text: "It is that one." },
+      { text: "Elsewhere." }
+    )
+    home.useServer(server, { permissions: { write: "allow" } })
+    await home.run(["run", "find it"])
+    expect(newest(server).at(-1)).toContain("That one.")
+    await home.run(["run", "--dir", join(home.folder, "other"), "other work"])
+    const titles = async (...more: ReadonlyArray<string>) =>
+      (await home.run(["session", "list", "--json", ...more])).lines().map(({ title }) => title)
+    expect(await titles()).toEqual(["find it"])
+    expect(await titles("--dir", join(home.folder, "other"))).toEqual(["other work"])
+    expect(await titles("--all")).toEqual(["other work", "find it"])
+    expect(await titles("--all", "--search", "FIND")).toEqual(["find it"])
+    expect((await home.run(["session", "list", "--all"])).stdout).toContain(
+      `other work  ${join(home.folder, "other")}\n`
+    )
+    expect(readdirSync(kept)).toHaveLength(3)
+    const [session] = await sessionsOf(home)
+    expect((await home.run(["session", "remove", session?.id ?? "", "ses_none"])).code).toBe(2)
+    expect(readdirSync(kept)).toHaveLength(3)
+    expect(await home.run(["session", "remove", session?.id ?? ""])).toMatchObject({ code: 0, stdout: "", stderr: "" })
+    expect(readdirSync(kept)).toHaveLength(1)
+    expect(await titles("--all")).toEqual(["other work"])
+  })
+})
+
 describe("a server that asks the user something in a run", () => {
   it("is declined at once, which the model is told, and the run ends with 3", async () => {
     const home = makeHome()
@@ -182,6 +217,32 @@ describe("a server that asks the user something in a run", () => {
     })
     expect(await home.run(["run", "go"])).toMatchObject({ code: 3, stdout: "Nobody said.\n" })
     expect(newest(server).at(-1)).toContain("nobody is here to answer, so it was declined")
+  })
+})
+
+describe("what a run may cost", () => {
+  it("is counted with its sub-agents, and ends the turn before the request that would go beyond it", async () => {
+    const home = makeHome()
+    const usage = { input: 1_000, output: 0 }
+    const server = await serve(
+      { calls: [{ name: "subagent", args: { description: "look", prompt: "which?", agent: "build" } }], usage },
+      { text: "That one.", usage },
+      { text: "never" }
+    )
+    home.settings({
+      model: "test/m",
+      providers: {
+        test: {
+          package: "@ai-sdk/openai-compatible",
+          options: { baseURL: server.url, apiKey: "k" },
+          models: { m: { contextWindow: 32_768, cost: { input: 1_000, output: 0 } } }
+        }
+      }
+    })
+    const ended = await home.run(["run", "--max-cost", "1.5", "find it"])
+    expect(ended).toMatchObject({ code: 1, stdout: "" })
+    expect(ended.stderr).toMatch(/^bezel: .*has cost \$2\S*, all its sub-agents counted, and may cost \$1\.5/m)
+    expect(server.requests).toHaveLength(2)
   })
 })
 
@@ -241,7 +302,7 @@ describe("the settings of a project", () => {
     expect(first === undefined ? null : foreign(namesIn(first))).toEqual([])
     const results = messagesOf(own.requests[1]?.body).filter(({ role }) => role === "tool").map(contentOf)
     expect(results[0]).toContain("needs a user's approval")
-    expect(results[1]).toMatch(/rule/)
+    expect(results[1]).toContain("A permission rule denies this call")
     expect([theirs.requests, made(home), existsSync(join(marks, "started"))]).toEqual([[], [], false])
   })
 

@@ -51,10 +51,13 @@ describe("git", () => {
         const { directory, service, until } = yield* world(repository)
         yield* until((status) => status !== null)
         expect(service.status.value).toMatchObject({ root: directory, branch: "main", staged: 0, untracked: 0 })
-        const heads: Array<string | null> = []
+        const heads: Array<readonly [string | null, string | null]> = []
+        let changes = 0
+        const first = service.status.value?.head
         yield* Effect.forkScoped(Stream.runForEach(service.happened, (event) =>
           Effect.sync(() => {
-            if (event.type === "head_changed") heads.push(event.to)
+            if (event.type === "head_changed") heads.push([event.from, event.to])
+            else changes++
           })))
         fs.writeFileSync(path.join(directory, "b.txt"), "b\n")
         run(directory, "add", "b.txt")
@@ -65,7 +68,9 @@ describe("git", () => {
         run(directory, "checkout", "-q", "-b", "other")
         yield* until((status) => status?.branch === "other")
         while (heads.length === 0) yield* Effect.sleep("10 millis")
-        expect(heads).toEqual([head])
+        expect(heads).toEqual([[first, head]])
+        // Staged, committed, another branch: what is seen in one look is told once.
+        expect(changes).toBeGreaterThanOrEqual(2)
       }),
     30_000
   )

@@ -21,11 +21,16 @@ import { eventually } from "../../eventually.ts"
 const plugins = Plugin.sources("coordinator", [sessionDirectoryPlugin])
 
 /** Hosts in this process under a coordinator, over one store. */
-const deployment = (locations: "coordinated" | "alone" = "coordinated", ...answers: ReadonlyArray<ScriptedTurn>) =>
+const deployment = (
+  locations: "coordinated" | "alone" | "without" = "coordinated",
+  ...answers: ReadonlyArray<ScriptedTurn>
+) =>
   Effect.gen(function*() {
     const sessions = yield* testSessions
     const globals = testGlobals([sessionDirectoryPlugin], { sessions, model: scriptedModel(answers) })
-    const map = locations === "alone" ? LocationMap.layer : inlineLocations({ plugins: () => Effect.succeed(plugins) })
+    const map = locations === "alone"
+      ? LocationMap.layer
+      : inlineLocations({ plugins: () => Effect.succeed(locations === "without" ? [] : plugins) })
     const context = yield* Layer.build(Placement.inline.pipe(Layer.provide(map), Layer.provide(globals)))
     return { place: Context.get(context, Placement).place, store: Context.get(sessions, SessionStore) }
   })
@@ -139,6 +144,23 @@ describe("the session directory under an inline coordinator", () => {
       yield* picker.ready
       expect(picker.state.value).toEqual({ revision: 0, sessions: [], upstream: "none" })
       expect(yield* Effect.flip(picker.create({}))).toMatchObject({ code: "unavailable" })
+    }).pipe(Effect.scoped))
+})
+
+describe("a coordinator without the session directory", () => {
+  it.live("has hosts that work, whose list is empty and whose changes fail with what is missing", () =>
+    Effect.gen(function*() {
+      const { place } = yield* deployment("without", "hello")
+      const host = yield* place(yield* temporaryDirectory)
+      const picker = yield* (yield* host.connect({ label: "test" })).use(SessionPicker)
+      yield* picker.ready
+      expect(picker.state.value?.sessions).toEqual([])
+      expect(yield* Effect.flip(picker.create({}))).toMatchObject({
+        code: expect.stringMatching(/^un(available|known_service)$/)
+      })
+      const { id } = yield* host.session.create({ title: "t" })
+      const { inputID } = yield* host.session.prompt({ sessionID: id, prompt: { text: "go" } })
+      expect(yield* host.session.wait(id, inputID)).toMatchObject({ text: "hello" })
     }).pipe(Effect.scoped))
 })
 

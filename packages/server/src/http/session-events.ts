@@ -82,6 +82,7 @@ export const sessionEvents = (hub: SessionHub, place: string | null): EventStrea
 
 const follow = (hub: SessionHub, place: string | null, write: Write) =>
   Effect.gen(function*() {
+    yield* hub.attend
     const changed = Latch.makeUnsafe(true)
     let interactions: Array<InteractionChange> = hub.requests.list().map((offer) => ({
       type: "interaction.opened",

@@ -14,6 +14,7 @@ import type { EntryRecord, HistoryItem, StorageError } from "@bezel/core/storage
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as RcRef from "effect/RcRef"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { whenConnected } from "../host-processes.ts"
@@ -43,7 +44,11 @@ export interface SessionHub {
   readonly history: (after: number, limit: number) => Effect.Effect<ReadonlyArray<HistoryItem>, StorageError>
   readonly entry: (id: string) => Effect.Effect<EntryRecord | null, StorageError>
   readonly requests: OpenRequests
-  readonly answers: RequestAnswers
+  /**
+   * Whoever follows what happens or looks at what is open is somebody who can be asked, for the length of the scope and as
+   * long as anything is open after it; whoever only gives a prompt and waits is not. Completes when what is open is known.
+   */
+  readonly attend: Effect.Effect<RequestAnswers, never, Scope.Scope>
   /** The input that was accepted here last, or `null`: what waits for the session waits for it first. */
   readonly newestInput: () => string | null
   readonly accepted: (inputID: string) => void
@@ -104,8 +109,14 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           else quiet.openUnsafe()
           tell(change)
         })
-        const answers = yield* connection.interactions.handOn(requests.port)
-        const untilQuiet = Effect.scoped(Effect.andThen(Effect.ignore(hubs.get(sessionID)), quiet.await))
+        const attending = yield* RcRef.make({
+          acquire: connection.interactions.handOn(requests.port),
+          idleTimeToLive: idleTime
+        })
+        const attend = RcRef.get(attending)
+        const untilQuiet = Effect.scoped(
+          Effect.andThen(Effect.andThen(attend, Effect.ignore(hubs.get(sessionID))), quiet.await)
+        )
         const over = Deferred.makeUnsafe<void>()
         yield* Effect.forkScoped(
           Effect.raceFirst(Effect.forever(Effect.andThen(asked.await, untilQuiet)), Deferred.await(over))
@@ -163,7 +174,7 @@ export const makeSessionHubs = (fleet: FleetShape): Effect.Effect<SessionHubs, n
           conversation,
           commits,
           requests,
-          answers,
+          attend,
           newest,
           history,
           entry: (id) => reader.read<EntryRecord | null>(null, (storage) => storage.entry(id)),

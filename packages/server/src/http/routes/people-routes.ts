@@ -13,7 +13,8 @@ export const peopleRoutes = ({ fleet, hubs }: ApiParts): Pick<SessionHandlers, "
     interactions: ({ params: { id } }) =>
       Effect.gen(function*() {
         yield* fleet.records.get(id)
-        const { requests } = yield* hubs.get(id)
+        const { attend, requests } = yield* hubs.get(id)
+        yield* attend
         return {
           items: requests.list().map(({ id, interaction, request, session }) => ({
             id,
@@ -32,6 +33,7 @@ export const peopleRoutes = ({ fleet, hubs }: ApiParts): Pick<SessionHandlers, "
         }
         yield* fleet.records.get(id)
         const hub = yield* hubs.get(id)
+        const answers = yield* hub.attend
         const before = hubs.settled.outcomeOf(interactionID)
         if (before !== null) return yield* settledAs(before)
         if (!hub.requests.has(interactionID)) {
@@ -43,7 +45,7 @@ export const peopleRoutes = ({ fleet, hubs }: ApiParts): Pick<SessionHandlers, "
         const answer = response !== undefined && isJsonValue(response)
           ? { type: "answered" as const, response }
           : { type: "declined" as const }
-        yield* hub.answers.answer(interactionID, answer).pipe(
+        yield* answers.answer(interactionID, answer).pipe(
           Effect.tap(() =>
             // The host does not say so to the one who answered.
             Effect.sync(() => hub.requests.port.closed(interactionID, answer.type))
