@@ -222,7 +222,8 @@ describe("bezel auth login and an MCP server", { timeout: 60_000 }, () => {
       code: 0,
       stderr: expect.stringContaining("Signed in to the MCP server ex.")
     })
-    expect(await home.run(["run", "go"])).toMatchObject({ code: 0, stdout: "done\n" })
+    // Nobody was there to fill in the form.
+    expect(await home.run(["run", "go"])).toMatchObject({ code: 3, stdout: "done\n" })
     const result = messagesOf(server.requests.at(-1)?.body).at(-1)
     expect(result).toMatchObject({ role: "tool", content: expect.stringMatching(/declined/) })
   })
