@@ -251,6 +251,45 @@ describe.each(wires)("over the %s wire", (wire) => {
       }
     }))
 
+  it.live("a request that is refused over an image is made again without, and the image is not sent any more", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const refusal = failing(400, "messages.0.content.1.image.source: Could not process image")
+      const { reply, requests, url } = yield* server(refusal, { text: "blind" })
+      const one = yield* model(wire, url, { images: true })
+      const asked = (...images: ReadonlyArray<string>) =>
+        request({
+          messages: [{
+            role: "user",
+            content: images.map((name) => ({
+              type: "file" as const,
+              mediaType: "image/png",
+              fileName: `${name}.png`,
+              data: Buffer.from(`\u0089PNG ${name}`, "latin1").toString("base64")
+            }))
+          }]
+        })
+      const imagesIn = (index: number) => {
+        const text = JSON.stringify(requests[index]?.body["messages"])
+        return ["bad", "good"].filter((name) =>
+          text.includes(Buffer.from(`\u0089PNG ${name}`, "latin1").toString("base64"))
+        )
+      }
+      expect(textOf((yield* collect(one, asked("bad"))).parts)).toBe("blind")
+      expect([imagesIn(0), imagesIn(1)]).toEqual([["bad"], []])
+      expect(JSON.stringify(requests[1]?.body)).toContain('The image \\"bad.png\\" is not shown: the provider refused')
+      reply({ text: "seen" }, refusal, refusal, failing(400, "tools.0: wrong"), refusal, { text: "again" })
+      expect(textOf((yield* collect(one, asked("bad", "good"))).parts)).toBe("seen")
+      expect(imagesIn(2)).toEqual(["good"])
+      // Refused again without: then it was not the images.
+      expect((yield* collect(one, asked("bad", "good"))).error).toMatchObject({ kind: "invalid_request" })
+      expect([imagesIn(3), imagesIn(4)]).toEqual([["good"], []])
+      // Refused over something else, and without an image: asked once.
+      expect((yield* collect(one, asked("other"))).error).toMatchObject({ kind: "invalid_request" })
+      expect((yield* collect(one)).error).toMatchObject({ kind: "invalid_request" })
+      expect(textOf((yield* collect(one, asked("bad", "good"))).parts)).toBe("again")
+      expect([requests.length, imagesIn(7)]).toEqual([8, ["good"]])
+    })))
+
   it.live("an address that cannot be used is told, not tried again", () =>
     Effect.gen(function*() {
       for (const address of ["http://127.0.0.1:99999/v1", "no address"]) {

@@ -30,6 +30,8 @@ export interface PromptOptions {
   readonly filesInResults: boolean
   /** What an image may have; a provider refuses a whole conversation for one that has more. Default: no limit. */
   readonly imageLimit?: ImageLimit
+  /** Marks (`imageMark`) of images that the provider has refused. */
+  readonly refused?: ReadonlySet<string>
 }
 
 export interface ImageLimit {
@@ -56,6 +58,24 @@ const textPart = (part: TextPart): LanguageModelV4TextPart => ({
   ...options(part.options)
 })
 
+const isImage = (part: TextPart | FilePart): part is FilePart =>
+  part.type === "file" && part.mediaType.startsWith("image/")
+
+/** What an image is known by, without keeping it. */
+const imageMark = ({ data }: FilePart): string => `${data.length} ${data.slice(0, 200)} ${data.slice(-200)}`
+
+/** The marks of all images that a prompt of these messages would show. */
+export const imageMarks = (messages: ReadonlyArray<Message>): ReadonlySet<string> =>
+  new Set(
+    messages.flatMap((one): ReadonlyArray<TextPart | FilePart> =>
+      one.role === "user"
+        ? one.content
+        : one.role === "tool"
+        ? one.content.flatMap((part) => part.modelOutput ?? [])
+        : []
+    ).filter(isImage).map(imageMark)
+  )
+
 /** Why an image is over a limit, or `null`. */
 const overLimit = ({ data }: FilePart, limit: ImageLimit): string | null => {
   if (data.length > limit.encoded) return `it has more than ${(limit.encoded / 1024 / 1024).toFixed(0)} MiB as Base64`
@@ -67,14 +87,20 @@ const overLimit = ({ data }: FilePart, limit: ImageLimit): string | null => {
 
 const filePart = (
   part: FilePart,
-  { imageLimit, images }: PromptOptions
+  { imageLimit, images, refused }: PromptOptions
 ): LanguageModelV4TextPart | LanguageModelV4FilePart => {
-  const image = part.mediaType.startsWith("image/")
+  const image = isImage(part)
   if (part.mediaType.startsWith("text/")) return attachedText(part)
   const named = part.fileName === undefined ? "" : ` "${wellFormed(part.fileName)}"`
   const over = image && images && imageLimit !== undefined ? overLimit(part, imageLimit) : null
   if (over !== null) {
     return { type: "text", text: `[The image${named} is not shown: ${over}. A smaller copy of it can be.]` }
+  }
+  if (image && images && refused?.has(imageMark(part)) === true) {
+    return {
+      type: "text",
+      text: `[The image${named} is not shown: the provider refused a request with it. It may be damaged or too large.]`
+    }
   }
   if (image && images || part.mediaType === "application/pdf") {
     return {

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { classifyError } from "./ai-sdk-errors.ts"
 import { noGuard, type StreamGuard } from "./ai-sdk-guard.ts"
-import { type ImageLimit, toPrompt, toTools } from "./ai-sdk-prompt.ts"
+import { type ImageLimit, imageMarks, toPrompt, toTools } from "./ai-sdk-prompt.ts"
 import { makePump } from "./ai-sdk-pump.ts"
 import { makeTranslator, type StreamFault } from "./ai-sdk-stream.ts"
 
@@ -39,7 +39,15 @@ export interface AiSdkModelOptions {
   readonly adjust?: (call: LanguageModelV4CallOptions, request: ModelRequest) => LanguageModelV4CallOptions
 }
 
+/**
+ * One image that a provider cannot use makes it refuse every request of a conversation from then on. So a request that is
+ * refused over an image is made once more with its images described in words, and these are not sent again.
+ */
+const overImages = ({ kind, message }: ModelError): boolean =>
+  kind === "invalid_request" && /\bimages?\b/i.test(message)
+
 export const aiSdkModel = (options: AiSdkModelOptions): Model => {
+  const refused = new Set<string>()
   let loaded: Promise<LanguageModelV4> | null = null
   const load = (): Promise<LanguageModelV4> => {
     loaded ??= options.load().catch((error: unknown) => {
@@ -57,9 +65,16 @@ export const aiSdkModel = (options: AiSdkModelOptions): Model => {
           Effect.sync(() => new AbortController()),
           (controller) => Effect.sync(() => controller.abort())
         )
-        const result = yield* attempt(options, async () => {
+        const ask = attempt(options, async () => {
           const model = await load()
-          return model.doStream(toCall(options, request, signal))
+          return model.doStream(toCall(options, request, refused, signal))
+        })
+        const result = yield* Effect.catchIf(ask, overImages, (error) => {
+          const shown = [...imageMarks(request.messages)].filter((mark) => !refused.has(mark))
+          if (!options.info.images || shown.length === 0) return Effect.fail(error)
+          for (const mark of shown) refused.add(mark)
+          // Refused without them too, it was not they.
+          return Effect.tapError(ask, () => Effect.sync(() => shown.forEach((mark) => refused.delete(mark))))
         })
         const reader = yield* Effect.acquireRelease(
           Effect.sync(() => result.stream.getReader()),
@@ -77,6 +92,7 @@ export const aiSdkModel = (options: AiSdkModelOptions): Model => {
 const toCall = (
   options: AiSdkModelOptions,
   request: ModelRequest,
+  refused: ReadonlySet<string>,
   abortSignal: AbortSignal
 ): LanguageModelV4CallOptions => {
   const { adjust, filesInResults = false, imageLimit, info, saysNoThinking = false } = options
@@ -85,6 +101,7 @@ const toCall = (
     prompt: toPrompt(request.messages, {
       images: info.images,
       filesInResults,
+      refused,
       ...(imageLimit === undefined ? {} : { imageLimit })
     }),
     abortSignal,
