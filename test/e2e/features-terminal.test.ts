@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest"
 import { PseudoTerminal } from "../tui/terminal.ts"
 import { makeHome, root } from "./command.ts"
 import { messagesOf, serve } from "./run-fixture.ts"
-import { eventually, startServer } from "./serve-fixture.ts"
+import { startServer } from "./serve-fixture.ts"
 import { runInTerminal } from "./terminal.ts"
 
 const contentOf = (message: unknown): string => JSON.stringify(Object(message)["content"] ?? "")
@@ -99,19 +99,20 @@ describe("a session of a server that nobody attends", { timeout: 60_000 }, () =>
       const server = await startServer(home)
       const id = await server.create()
       const input = await server.say(id, "go")
-      const open = async () => (await server.call("GET", `/session/${id}/interaction`)).body.items
-      if (isSettled) {
-        expect((await server.call("POST", `/session/${id}/wait?timeout=30&input=${input}`)).body).toMatchObject({
-          status: "done",
-          text: "I may not."
-        })
-        expect(contentOf(messagesOf(model.requests[1]?.body).at(-1))).toContain("nobody is here")
-      } else {
-        await eventually(async () => (await open()).length === 1)
-        expect(model.requests).toHaveLength(1)
-        await server.call("POST", `/session/${id}/interaction/${(await open())[0]?.id}`, { declined: true })
+      const wait = async (seconds: number) =>
+        (await server.call("POST", `/session/${id}/wait?timeout=${seconds}&input=${input}`)).body
+      if (isSettled) expect(await wait(30)).toMatchObject({ status: "done", text: "I may not." })
+      else {
+        // Who only waits is nobody to ask.
+        expect(await wait(1)).toMatchObject({ status: "running" })
+        const { items } = (await server.call("GET", `/session/${id}/interaction`)).body
+        expect(items).toHaveLength(1)
+        await server.call("POST", `/session/${id}/interaction/${items[0]?.id}`, { declined: true })
+        expect(await wait(30)).toMatchObject({ status: "done", text: "I may not." })
       }
-      await eventually(async () => (await open()).length === 0)
+      expect(contentOf(messagesOf(model.requests[1]?.body).at(-1))).toContain(
+        isSettled ? "nobody is here" : "said no"
+      )
     }
   )
 })

@@ -220,6 +220,35 @@ describe("a server that asks the user something in a run", () => {
   })
 })
 
+describe("a server that dies in a call", () => {
+  it("is there again for the next one, with the same tools in the same order, and the call is not repeated", async () => {
+    const home = makeHome()
+    const marks = home.write("marks/.keep", "").replace(/\/\.keep$/, "")
+    const program = [
+      process.execPath,
+      "--no-warnings",
+      join(root, "test/plugins/mcp/server-program.ts"),
+      "plain",
+      marks
+    ]
+    const server = await serve(
+      { calls: [{ name: "own_die", args: {} }] },
+      { calls: [{ name: "own_echo", args: { text: "again" } }] },
+      { text: "It came back." }
+    )
+    home.useServer(server, { mcp: { own: { command: program } }, permissions: { "own_*": "allow" } })
+    expect(await home.run(["run", "go"])).toMatchObject({ code: 0, stdout: "It came back.\n" })
+    expect(newest(server).filter((said) => said.startsWith("tool: "))).toEqual([
+      expect.stringContaining("while this call ran; whether it took effect is unknown"),
+      expect.stringContaining("again")
+    ])
+    const [first = [], ...later] = server.requests.map(namesIn)
+    expect(first).toContain("own_echo")
+    expect(later).toEqual([first, first])
+    expect(readFileSync(join(marks, "started"), "utf8").trim().split("\n")).toHaveLength(2)
+  })
+})
+
 describe("what a run may cost", () => {
   it("is counted with its sub-agents, and ends the turn before the request that would go beyond it", async () => {
     const home = makeHome()
