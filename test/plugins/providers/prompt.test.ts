@@ -189,10 +189,10 @@ it.live("an image that Anthropic would refuse a whole conversation for is descri
     const large = 4 * 1024 * 1024
     expect(yield* shown("anthropic", png(8_000))).toContain(png(8_000).data)
     expect(yield* shown("anthropic", png(8_001))).toContain(
-      'The image \\"8001.png\\" is not shown: it has 8001×10 pixels, and 8,000 a side are the most.'
+      'A file \\"8001.png\\" of type image/png is not shown: it has 8001×10 pixels, and 8,000 a side are the most.'
     )
     expect(yield* shown("anthropic", png(10, large))).toMatch(
-      /10\.png\\" is not shown: it has more than 5 MiB as Base64/
+      /10\.png\\" of type image\/png is not shown: it has more than 5 MiB as Base64/
     )
     expect(yield* shown("openai", png(8_001))).toContain(png(8_001).data)
   }))

@@ -10,121 +10,19 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
   LanguageModelV4TextPart,
-  LanguageModelV4ToolResultOutput,
-  SharedV4ProviderOptions
+  LanguageModelV4ToolResultOutput
 } from "@ai-sdk/provider"
-import {
-  type FilePart,
-  imageHeadBytes,
-  imageSize,
-  type Message,
-  type ProviderOptions,
-  type TextPart,
-  type ToolDefinition,
-  type ToolResultPart
-} from "@bezel/core/model"
+import type { FilePart, Message, TextPart, ToolDefinition, ToolResultPart } from "@bezel/core/model"
+import { type FileOptions, filePart, options, wellFormed } from "./ai-sdk-files.ts"
 
-export interface PromptOptions {
-  readonly images: boolean
+export interface PromptOptions extends FileOptions {
   /** Whether a tool's result may hold files; else they follow as a message of the user. */
   readonly filesInResults: boolean
-  /** What an image may have; a provider refuses a whole conversation for one that has more. Default: no limit. */
-  readonly imageLimit?: ImageLimit
-  /** Marks (`imageMark`) of images that the provider has refused. */
-  readonly refused?: ReadonlySet<string>
-}
-
-export interface ImageLimit {
-  /** Pixels of a side. */
-  readonly side: number
-  /** Bytes as Base64. */
-  readonly encoded: number
-}
-
-/** A lone half of a surrogate pair is refused by providers, and can come out of any file that a tool read. */
-const wellFormed = (text: string): string => text.isWellFormed() ? text : text.toWellFormed()
-
-const options = (own: ProviderOptions | undefined): { readonly providerOptions?: SharedV4ProviderOptions } => {
-  if (own === undefined) return {}
-  const copied: SharedV4ProviderOptions = {}
-  // What is ours (`bezel`) is no provider's business.
-  for (const [provider, value] of Object.entries(own)) if (provider !== "bezel") copied[provider] = { ...value }
-  return Object.keys(copied).length === 0 ? {} : { providerOptions: copied }
 }
 
 const textPart = (part: TextPart): LanguageModelV4TextPart => ({
   type: "text",
   text: wellFormed(part.text),
-  ...options(part.options)
-})
-
-const isImage = (part: TextPart | FilePart): part is FilePart =>
-  part.type === "file" && part.mediaType.startsWith("image/")
-
-/** What an image is known by, without keeping it. */
-const imageMark = ({ data }: FilePart): string => `${data.length} ${data.slice(0, 200)} ${data.slice(-200)}`
-
-/** The marks of all images that a prompt of these messages would show. */
-export const imageMarks = (messages: ReadonlyArray<Message>): ReadonlySet<string> =>
-  new Set(
-    messages.flatMap((one): ReadonlyArray<TextPart | FilePart> =>
-      one.role === "user"
-        ? one.content
-        : one.role === "tool"
-        ? one.content.flatMap((part) => part.modelOutput ?? [])
-        : []
-    ).filter(isImage).map(imageMark)
-  )
-
-/** Why an image is over a limit, or `null`. */
-const overLimit = ({ data }: FilePart, limit: ImageLimit): string | null => {
-  if (data.length > limit.encoded) return `it has more than ${(limit.encoded / 1024 / 1024).toFixed(0)} MiB as Base64`
-  const size = imageSize(Buffer.from(data.slice(0, Math.ceil(imageHeadBytes / 3) * 4), "base64"))
-  return size !== null && Math.max(size.width, size.height) > limit.side
-    ? `it has ${size.width}×${size.height} pixels, and ${limit.side.toLocaleString("en-US")} a side are the most`
-    : null
-}
-
-const filePart = (
-  part: FilePart,
-  { imageLimit, images, refused }: PromptOptions
-): LanguageModelV4TextPart | LanguageModelV4FilePart => {
-  const image = isImage(part)
-  if (part.mediaType.startsWith("text/")) return attachedText(part)
-  const named = part.fileName === undefined ? "" : ` "${wellFormed(part.fileName)}"`
-  const over = image && images && imageLimit !== undefined ? overLimit(part, imageLimit) : null
-  if (over !== null) {
-    return { type: "text", text: `[The image${named} is not shown: ${over}. A smaller copy of it can be.]` }
-  }
-  if (image && images && refused?.has(imageMark(part)) === true) {
-    return {
-      type: "text",
-      text: `[The image${named} is not shown: the provider refused a request with it. It may be damaged or too large.]`
-    }
-  }
-  if (image && images || part.mediaType === "application/pdf") {
-    return {
-      type: "file",
-      mediaType: part.mediaType,
-      data: { type: "data", data: part.data },
-      ...(part.fileName === undefined ? {} : { filename: part.fileName }),
-      ...options(part.options)
-    }
-  }
-  return {
-    type: "text",
-    text: `[A file${named} of type ${part.mediaType} is not shown: this model does not read ${
-      image ? "images" : "it"
-    }.]`
-  }
-}
-
-/** Text is text to every model; where it is from is said around it. */
-const attachedText = (part: FilePart): LanguageModelV4TextPart => ({
-  type: "text",
-  text: `<file path="${wellFormed(part.fileName ?? "attached")}">\n${
-    Buffer.from(part.data, "base64").toString("utf8")
-  }\n</file>`,
   ...options(part.options)
 })
 

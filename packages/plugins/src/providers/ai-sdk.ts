@@ -12,8 +12,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { classifyError } from "./ai-sdk-errors.ts"
+import { fileMarks, type ImageLimit } from "./ai-sdk-files.ts"
 import { noGuard, type StreamGuard } from "./ai-sdk-guard.ts"
-import { type ImageLimit, imageMarks, toPrompt, toTools } from "./ai-sdk-prompt.ts"
+import { toPrompt, toTools } from "./ai-sdk-prompt.ts"
 import { makePump } from "./ai-sdk-pump.ts"
 import { makeTranslator, type StreamFault } from "./ai-sdk-stream.ts"
 
@@ -40,12 +41,9 @@ export interface AiSdkModelOptions {
 }
 
 /**
- * One image that a provider cannot use makes it refuse every request of a conversation from then on. So a request that is
- * refused over an image is made once more with its images described in words, and these are not sent again.
+ * A file that a provider cannot use makes it refuse every request of a conversation from then on. So a request that is refused
+ * and has files is made once more with these described in words; if that is answered, they are not sent again.
  */
-const overImages = ({ kind, message }: ModelError): boolean =>
-  kind === "invalid_request" && /\bimages?\b/i.test(message)
-
 export const aiSdkModel = (options: AiSdkModelOptions): Model => {
   const refused = new Set<string>()
   let loaded: Promise<LanguageModelV4> | null = null
@@ -69,9 +67,9 @@ export const aiSdkModel = (options: AiSdkModelOptions): Model => {
           const model = await load()
           return model.doStream(toCall(options, request, refused, signal))
         })
-        const result = yield* Effect.catchIf(ask, overImages, (error) => {
-          const shown = [...imageMarks(request.messages)].filter((mark) => !refused.has(mark))
-          if (!options.info.images || shown.length === 0) return Effect.fail(error)
+        const result = yield* Effect.catchIf(ask, ({ kind }) => kind === "invalid_request", (error) => {
+          const shown = [...fileMarks(request.messages)].filter((mark) => !refused.has(mark))
+          if (shown.length === 0) return Effect.fail(error)
           for (const mark of shown) refused.add(mark)
           // Refused without them too, it was not they.
           return Effect.tapError(ask, () => Effect.sync(() => shown.forEach((mark) => refused.delete(mark))))
