@@ -47,6 +47,7 @@ describe("a facet of", () => {
         "intake",
         "interactions.relay",
         "interactions.request",
+        "interactions.unattended",
         "models.resolve",
         "namespace",
         "onSession",
