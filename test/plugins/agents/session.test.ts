@@ -26,8 +26,9 @@ const settingsOf = (
 const withOptions = (options: AgentsOptions) =>
   Plugin.define({ id: "bezel.agents", session: (ctx) => agents({ ...ctx, options }) })
 
+/** In place of the built-in one. */
 const delegate = Plugin.define({
-  id: "test.delegate",
+  id: "bezel.delegate",
   session: (ctx) =>
     Effect.asVoid(ctx.tool.transform((draft) =>
       draft.set(
@@ -303,4 +304,24 @@ describe("the plan agent", () => {
         expect.stringContaining("not available here")
       ])
     }).pipe(Effect.scoped))
+
+  it.live("is offered no tool of a plugin from outside either, unless it is allowed by name", () =>
+    Effect.gen(function*() {
+      const offered = (agents: { readonly [name: string]: AgentSettings }) =>
+        Effect.gen(function*() {
+          const { host, model, results } = yield* agentWorld([[call("late", {})], "done"], {
+            rules: everything,
+            yes: true,
+            agents
+          })
+          const plan = yield* Effect.orDie(host.session.create({ agent: "plan" }))
+          yield* host.ask(plan.id, "go")
+          return [
+            model.requests[0]?.tools.some(({ name }) => name === "late"),
+            results().map(({ result }) => String(result))
+          ]
+        }).pipe(Effect.scoped)
+      expect(yield* offered({})).toEqual([false, [expect.stringContaining("not available here")]])
+      expect(yield* offered({ plan: { permissions: { late: "allow" } } })).toEqual([true, ["late"]])
+    }))
 })

@@ -1,4 +1,4 @@
-import { mayChange, unknownToOnlyRead } from "@bezel/plugins/permissions"
+import { changesOf, mayChange, type PermissionRules, unknownToOnlyRead } from "@bezel/plugins/permissions"
 import { describe, expect, it } from "@effect/vitest"
 
 const reasons = (command: string) => mayChange({ access: "bash", subjects: [command] })
@@ -106,19 +106,43 @@ describe("a conversation that only reads", () => {
   })
 })
 
-describe("tools of servers", () => {
+describe("tools that are none of Bezel's own", () => {
   const tools = [
-    { name: "files_write", plugin: "bezel.mcp" },
-    { name: "files_read", plugin: "bezel.mcp" },
-    { name: "read_mcp_resource", plugin: "bezel.mcp" },
-    { name: "files_own", plugin: "somebody" }
+    { name: "files_write", plugin: "bezel.mcp", namesAccess: false },
+    { name: "files_read", plugin: "bezel.mcp", namesAccess: true },
+    { name: "read_mcp_resource", plugin: "bezel.mcp", namesAccess: false },
+    { name: "own", plugin: "somebody", namesAccess: false },
+    { name: "lookup", plugin: "somebody", namesAccess: true },
+    { name: "editor", plugin: "bezel.client-tools", namesAccess: false },
+    { name: "todo", plugin: "bezel.todo", namesAccess: false }
   ]
 
   it("are not known to only read, except for those that the agent's own rules allow whole", () => {
-    expect(unknownToOnlyRead(tools, {})).toEqual(["files_write", "files_read"])
-    expect(unknownToOnlyRead(tools, { files_read: "allow", files_write: { x: "allow" }, "*": "allow" })).toEqual([
-      "files_write"
-    ])
-    expect(unknownToOnlyRead(tools, { "files_*": "ask" })).toEqual(["files_write", "files_read"])
+    const unknown = ["files_write", "files_read", "own", "editor"]
+    expect(unknownToOnlyRead(tools, {})).toEqual(unknown)
+    expect(
+      unknownToOnlyRead(tools, { files_read: "allow", own: "allow", files_write: { x: "allow" }, "*": "allow" })
+    ).toEqual(["files_write", "editor"])
+    expect(unknownToOnlyRead(tools, { "files_*": "ask" })).toEqual(unknown)
+  })
+
+  it.each<readonly [name: string, access: string, subject: string, rules: PermissionRules, reason: string | null]>([
+    ["files_write", "files_write", "", {}, "the tool files_write of an MCP server may change anything"],
+    ["files_read", "read", "/a", {}, "the tool files_read of an MCP server may change anything"],
+    ["read_mcp_resource", "read_mcp_resource", "", {}, null],
+    ["own", "own", "", {}, "the tool own of the plugin somebody may change anything"],
+    ["own", "own", "", { own: "allow" }, null],
+    ["lookup", "read", "/a", {}, null],
+    ["lookup", "ticket", "SHOP-1", {}, "the tool lookup of the plugin somebody may change anything"],
+    ["lookup", "ticket", "SHOP-1", { ticket: "allow" }, "the tool lookup of the plugin somebody may change anything"],
+    ["lookup", "ticket", "SHOP-1", { "look*": "allow" }, null],
+    ["lookup", "write", "/a", { lookup: "allow" }, "write changes files"],
+    ["lookup", "bash", "ls", {}, null],
+    ["lookup", "bash", "rm a", {}, 'the command "rm a" is not known to only read'],
+    ["editor", "editor", "", {}, "the tool editor of a client may change anything"],
+    ["todo", "todo", "", {}, null]
+  ])("may call %s with access %s to %j under %j only if that only reads", (name, access, subject, rules, reason) => {
+    const call = { name, permission: { access, subjects: [subject] } }
+    expect(changesOf(call, tools, rules)).toEqual(reason === null ? [] : [reason])
   })
 })

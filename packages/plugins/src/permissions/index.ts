@@ -2,7 +2,7 @@
 export * from "./contract.ts"
 export { decide, type Decision, type PathProbe, strictest } from "./decide.ts"
 export { fileProbe } from "./probe.ts"
-export { mayChange, unknownToOnlyRead } from "./read-only.ts"
+export { changesOf, mayChange, unknownToOnlyRead } from "./read-only.ts"
 export {
   compileRules,
   deniedAccesses,

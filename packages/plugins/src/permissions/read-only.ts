@@ -5,6 +5,7 @@
  * change something. So a new tool of the system is refused until it is listed here, and never the other way round. What
  * programs do behind the back of a reading command (a pager that the user has configured) is not looked at.
  */
+import type { ToolListing } from "@bezel/core/tool"
 import { coversAccess, type PermissionRules } from "./contract.ts"
 import { unknown } from "./pattern.ts"
 import { readCommandLine, type SimpleCommand } from "./shell.ts"
@@ -176,26 +177,55 @@ const onlyReads = ({ assignments, words }: SimpleCommand): boolean => {
 
 const shown = (text: string): string => JSON.stringify(text.split(unknown).join("…"))
 
-/**
- * Tools of servers that somebody who only reads may not call: what they do is known to nobody here, whatever they say of
- * themselves. Those that the rules of that agent allow by name are said to only read; `rules` are the agent's own.
- */
-export const unknownToOnlyRead = (
-  tools: ReadonlyArray<{ readonly name: string; readonly plugin: string }>,
-  rules: PermissionRules
-): ReadonlyArray<string> =>
-  tools.filter(({ name, plugin }) =>
-    plugin === serversPlugin && !readingResources.has(name) &&
-    !Object.entries(rules).some(([access, rule]) =>
-      coversAccess(access, name) && (typeof rule === "string" ? rule : rule["*"]) === "allow"
-    )
-  ).map(({ name }) => name)
+/** What is known of a tool without calling it. */
+export type ListedTool = Pick<ToolListing, "name" | "plugin" | "namesAccess">
 
-/** The plugin whose tools are those of servers, except for two of its own. */
 const serversPlugin = "bezel.mcp"
 const readingResources: ReadonlySet<string> = new Set(["list_mcp_resources", "read_mcp_resource"])
 
-/** Why a call might change something, one phrase each; none if it only reads. Tools of other kinds are not looked at. */
+/** Whether it is known here what a tool does: not of those of servers, of programs over HTTP and of plugins from outside. */
+const isOurs = ({ name, plugin }: ListedTool): boolean =>
+  plugin === serversPlugin
+    ? readingResources.has(name)
+    : plugin.startsWith("bezel.") && plugin !== "bezel.client-tools"
+
+/** Whether the agent's own rules say that a tool only reads, by allowing it by name. */
+const isTrusted = (name: string, rules: PermissionRules): boolean =>
+  Object.entries(rules).some(([access, rule]) =>
+    coversAccess(access, name) && (typeof rule === "string" ? rule : rule["*"]) === "allow"
+  )
+
+/**
+ * Tools that somebody who only reads may not call, for what they do is not known; `rules` are the agent's own. A plugin's tool
+ * that names the access of each call itself is not among them: each of its calls is looked at.
+ */
+export const unknownToOnlyRead = (tools: ReadonlyArray<ListedTool>, rules: PermissionRules): ReadonlyArray<string> =>
+  tools.filter((tool) =>
+    !isOurs(tool) && !isTrusted(tool.name, rules) && !(tool.namesAccess && tool.plugin !== serversPlugin)
+  ).map(({ name }) => name)
+
+/** Why a call of one of these tools might change something, for who only reads, one phrase each; none if it does not. */
+export const changesOf = (
+  call: {
+    readonly name: string
+    readonly permission: { readonly access: string; readonly subjects: ReadonlyArray<string> }
+  },
+  tools: ReadonlyArray<ListedTool>,
+  rules: PermissionRules
+): ReadonlyArray<string> => {
+  const tool = tools.find(({ name }) => name === call.name)
+  const known = mayChange(call.permission)
+  const unsaid = tool !== undefined && !isOurs(tool) && !isTrusted(tool.name, rules) &&
+    !(tool.plugin !== serversPlugin && readingAccesses.has(call.permission.access))
+  return unsaid && known.length === 0 ? [`the tool ${call.name} of ${whose(tool)} may change anything`] : known
+}
+
+const readingAccesses: ReadonlySet<string> = new Set(["read", "search", "list", "bash"])
+
+const whose = ({ plugin }: ListedTool): string =>
+  plugin === serversPlugin ? "an MCP server" : plugin === "bezel.client-tools" ? "a client" : `the plugin ${plugin}`
+
+/** Why a call might change something, one phrase each; none if it only reads. Accesses of other kinds are not looked at. */
 export const mayChange = (
   call: { readonly access: string; readonly subjects: ReadonlyArray<string> }
 ): ReadonlyArray<string> => {

@@ -41,7 +41,7 @@ import {
 import { decide, type Decision, strictest } from "./decide.ts"
 import { fileProbe } from "./probe.ts"
 import { makeProjectGrants, type ProjectGrants } from "./project-grants.ts"
-import { mayChange, unknownToOnlyRead } from "./read-only.ts"
+import { changesOf, type ListedTool } from "./read-only.ts"
 import { compileRules, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
 import { declined, deniedByRule, expired, unattended } from "./texts.ts"
 
@@ -271,16 +271,8 @@ const onlyAllows = (rule: PermissionRules[string] | undefined): boolean =>
   rule !== undefined &&
   (typeof rule === "string" ? [rule] : Object.values(rule)).every((verdict) => verdict === "allow")
 
-const onlyReading = (
-  narrowing: Narrowing,
-  call: HookToolCall,
-  tools: ReadonlyArray<{ readonly name: string; readonly plugin: string }>
-): Decision => {
-  const changes = !narrowing.readOnly
-    ? []
-    : unknownToOnlyRead(tools, narrowing.rules).includes(call.name)
-    ? [`the tool ${call.name} of an MCP server may change anything`]
-    : mayChange(call.permission)
+const onlyReading = (narrowing: Narrowing, call: HookToolCall, tools: ReadonlyArray<ListedTool>): Decision => {
+  const changes = narrowing.readOnly ? changesOf(call, tools, narrowing.rules) : []
   return changes.length === 0
     ? { verdict: "allow", reasons: [], grants: [] }
     : {
