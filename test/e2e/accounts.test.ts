@@ -82,4 +82,43 @@ describe("a sign-in", { timeout: 60_000 }, () => {
         await terminal.shows(/No key is stored for test any more/)
       })
     }).pipe(Effect.scoped, Effect.runPromise))
+
+  it("whose token is refused before its time is renewed, and one that cannot be says how to sign in again", () =>
+    Effect.gen(function*() {
+      const authorization = yield* authorizationServer
+      yield* Effect.promise(async () => {
+        const home = makeHome()
+        const server = await serve()
+        const tokenOf = (authorization?: string) => String(authorization).replace("Bearer ", "")
+        server.always(({ headers }) =>
+          authorization.isGood(tokenOf(headers.authorization))
+            ? { text: "Welcome." }
+            : { status: 401, json: { error: { message: "revoked" } } }
+        )
+        useProvider(home, server.url, {}, {
+          oauth: { authorizeURL: authorization.authorizeURL, tokenURL: authorization.tokenURL, clientID: "bezel" }
+        })
+        const login = home.start(["auth", "login", "test"])
+        await login.seen(/http:\S+authorize\S+/)
+        const url = /http:\S+authorize\S+/.exec(login.output.stderr)?.[0] ?? ""
+        await (await fetch(await authorization.browse(url))).text()
+        expect((await login.ended).code).toBe(0)
+
+        authorization.endTokens(false)
+        for (let run = 0; run < 2; run++) {
+          expect(await home.run(["run", "hi"])).toMatchObject({ code: 0, stdout: "Welcome.\n", stderr: "" })
+        }
+        const tokens = server.requests.map(({ headers }) => tokenOf(headers.authorization))
+        expect(tokens.map(authorization.isGood)).toEqual([false, true, true])
+        expect(authorization.forms).toHaveLength(2)
+
+        authorization.endTokens(true)
+        const { code, stderr } = await home.run(["run", "hi"])
+        expect([code, stderr]).toEqual([
+          1,
+          expect.stringMatching(/^bezel: [^\n]*invalid_grant[^\n]* Sign in again with bezel auth login test\.\n$/)
+        ])
+        expect(server.requests).toHaveLength(4)
+      })
+    }).pipe(Effect.scoped, Effect.runPromise))
 })

@@ -19,8 +19,15 @@ export interface ProviderKey {
 export interface KeySlot {
   /** Where its key is from now, for people, such as `ANTHROPIC_API_KEY`; `null`: it has none. */
   readonly source: string | null
-  /** The same provider, which asks for its key whenever a model of it is opened. */
-  readonly give: (source: string, key: Effect.Effect<ProviderKey, ModelError>) => Provider
+  /**
+   * The same provider, which asks for its key whenever a model of it is opened. `renew` is for tokens: it gives another one in
+   * place of one that the provider has refused, or the same where there is no other.
+   */
+  readonly give: (
+    source: string,
+    key: Effect.Effect<ProviderKey, ModelError>,
+    renew?: (refused: Redacted.Redacted) => Effect.Effect<ProviderKey, ModelError>
+  ) => Provider
 }
 
 /** Whether a provider can be used as it is set up; `reason` is one sentence that says what to do. */

@@ -9,6 +9,7 @@ import type { SessionContext } from "@bezel/core/host"
 import { ModelError } from "@bezel/core/model"
 import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { type OAuthOptions, ProvidersSetting } from "../providers/contract.ts"
 import { Accounts, AccountsOptions, CredentialError, Credentials, SignIn, type UnknownServer } from "./contract.ts"
@@ -34,9 +35,11 @@ export const session = Effect.fn("accounts/session")(function*(ctx: Context) {
   })
   yield* look
 
-  const keyFor = (provider: string) =>
-    store.get(provider).pipe(
-      Effect.mapError((error) => error.message),
+  const keyFor = (provider: string, refused?: Redacted.Redacted) =>
+    store.get(provider, refused === undefined ? {} : { refused }).pipe(
+      Effect.mapError((error) =>
+        error.refused === true ? `${error.message} Sign in again with bezel auth login ${provider}.` : error.message
+      ),
       Effect.flatMap((key) =>
         key === null
           ? Effect.fail(`There is no key for ${provider} any more; store one with bezel auth set ${provider}.`)
@@ -48,7 +51,10 @@ export const session = Effect.fn("accounts/session")(function*(ctx: Context) {
   yield* ctx.provider.transform((draft) => {
     for (const id of draft.ids()) {
       if (!stored.has(id) || draft.get(id)?.key?.source !== null) continue
-      draft.update(id, (provider) => provider.key?.give("bezel auth", keyFor(id)) ?? provider)
+      draft.update(
+        id,
+        (provider) => provider.key?.give("bezel auth", keyFor(id), (refused) => keyFor(id, refused)) ?? provider
+      )
     }
   })
   const refresh = Effect.andThen(look, ctx.provider.reload)

@@ -19,6 +19,7 @@ import type { ModelOptions, ProviderOptions } from "./contract.ts"
 import { discoverModels } from "./discover.ts"
 import { keyFromCommand } from "./key-command.ts"
 import { places } from "./places.ts"
+import { withRenewal } from "./renewal.ts"
 
 /** What the environment says about providers. */
 export interface ProviderEnvironment {
@@ -34,6 +35,8 @@ export interface ProviderEnvironment {
 interface KnownKey {
   readonly source: string
   readonly get: Effect.Effect<ProviderKey, ModelError>
+  /** Another token in place of a refused one. */
+  readonly renew?: (refused: Redacted.Redacted) => Effect.Effect<ProviderKey, ModelError>
 }
 
 const fixedKey = (source: string, value: Redacted.Redacted): KnownKey => ({
@@ -206,10 +209,11 @@ const toProvider = (base: Base, own: ProviderOptions | undefined, packageFolder:
     ...discovery(base, connection),
     key: {
       source: base.key?.source ?? null,
-      give: (source, get) => toProvider({ ...base, key: { source, get } }, own, packageFolder)
+      give: (source, get, renew) =>
+        toProvider({ ...base, key: { source, get, ...(renew === undefined ? {} : { renew }) } }, own, packageFolder)
     },
     open: openedOnce(
-      base.key?.get ?? Effect.succeed(null),
+      base.key,
       (model, key) =>
         openModel(
           { ...connection, key },
@@ -224,17 +228,21 @@ const toProvider = (base: Base, own: ProviderOptions | undefined, packageFolder:
  * when the key has changed.
  */
 const openedOnce = (
-  key: Effect.Effect<ProviderKey | null, ModelError>,
+  key: KnownKey | null,
   open: (id: string, key: ProviderKey | null) => Effect.Effect<Model, ModelError>
 ): Provider["open"] => {
   const opened = new Map<string, { readonly key: string | null; readonly model: Model }>()
+  const renew = key?.renew
   return (id) =>
-    Effect.flatMap(key, (now) => {
+    Effect.flatMap(key?.get ?? Effect.succeed(null), (now) => {
       const value = now === null ? null : Redacted.value(now.value)
       const known = opened.get(id)
-      return known !== undefined && known.key === value
-        ? Effect.succeed(known.model)
-        : Effect.tap(open(id, now), (model) => Effect.sync(() => opened.set(id, { key: value, model })))
+      if (known !== undefined && known.key === value) return Effect.succeed(known.model)
+      const made = Effect.map(open(id, now), (model) =>
+        now?.kind !== "token" || renew === undefined
+          ? model
+          : withRenewal(model, now, renew, (other) => open(id, other)))
+      return Effect.tap(made, (model) => Effect.sync(() => opened.set(id, { key: value, model })))
     })
 }
 
