@@ -1,10 +1,10 @@
 /** Sub-agents in the background of `bezel run`, which waits for them, with a model that looks at what it is sent. */
-import { existsSync, rmSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import type { RecordedRequest, ServerReply } from "../../packages/core/src/testing/model-server.ts"
 import { makeHome } from "./command.ts"
-import { messagesOf, result, serve } from "./run-fixture.ts"
+import { isAlive, messagesOf, result, serve, until } from "./run-fixture.ts"
 
 const contentOf = (message: unknown): string => JSON.stringify(Object(message)["content"] ?? "")
 const lastOf = (body: RecordedRequest["body"]) => messagesOf(body).at(-1)
@@ -32,7 +32,10 @@ const worker = (command: string) => (request: RecordedRequest): ServerReply => {
   return said.includes("go") ? begin : { text: "I see." }
 }
 
-const scene = async (command: (gate: string) => string, settings: object = { permissions: { bash: "allow" } }) => {
+const scene = async (
+  command: (gate: string) => string,
+  settings: object = { permissions: { bash: "allow", write: "allow" } }
+) => {
   const home = makeHome()
   const gate = home.write("work/gate", "")
   const server = await serve()
@@ -41,7 +44,7 @@ const scene = async (command: (gate: string) => string, settings: object = { per
   return { home, gate, server }
 }
 
-const whileGate = (gate: string) => `touch begun; while [ -e ${gate} ]; do sleep 0.05; done`
+const whileGate = (gate: string) => `echo $$ > pid; while [ -e ${gate} ]; do sleep 0.05; done`
 
 describe("bezel run with a sub-agent in the background", { timeout: 60_000 }, () => {
   it("says that it waits, and answers again once the model was told of the sub-agent's answer", async () => {
@@ -67,9 +70,11 @@ describe("bezel run with a sub-agent in the background", { timeout: 60_000 }, ()
     const { home, server } = await scene(whileGate)
     const running = home.start(["run", "--json", "go"])
     await running.seen(/waiting for a sub-agent/)
-    expect(existsSync(join(home.work, "begun")) || server.requests.length > 0).toBe(true)
+    const pid = () => existsSync(join(home.work, "pid")) ? Number(readFileSync(join(home.work, "pid"), "utf8")) : 0
+    await until(() => pid() > 0)
     running.process.kill("SIGINT")
     const ended = await running.ended
+    expect(isAlive(pid())).toBe(false)
     expect(ended.code).toBe(130)
     expect(ended.lines().at(-1)).toMatchObject({
       ...result,

@@ -5,11 +5,16 @@ import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { PseudoTerminal } from "../tui/terminal.ts"
 import { makeHome, root } from "./command.ts"
-import { messagesOf, serve } from "./run-fixture.ts"
+import { messagesOf, serve, until } from "./run-fixture.ts"
 import { startServer } from "./serve-fixture.ts"
 import { runInTerminal } from "./terminal.ts"
 
 const contentOf = (message: unknown): string => JSON.stringify(Object(message)["content"] ?? "")
+
+/** How often a terminal was rung: what ends an escape sequence rings nothing. */
+const bells = (raw: string): number =>
+  // oxlint-disable-next-line no-control-regex
+  raw.replaceAll(/\x1b\][^\x07\x1b]*(\x07|\x1b\\)/g, "").split("\u0007").length - 1
 
 describe("bezel in a repository", { timeout: 60_000 }, () => {
   it("shows what the model changes and commits, and rings when its turn has ended", async () => {
@@ -34,10 +39,10 @@ describe("bezel in a repository", { timeout: 60_000 }, () => {
     terminal.type("commit it\r")
     await terminal.shows(/It is on another branch\.[\s\S]*~\/work\s+other\s+[^?]*test\/m/)
     expect(contentOf(messagesOf(server.requests[3]?.body).at(-1))).toContain("committed")
+    // Also the end of the turn, which the words come before.
+    await until(() => bells(terminal.raw()) === 2)
     terminal.type("\u0004")
-    const { raw } = await terminal.ended
-    // oxlint-disable-next-line no-control-regex
-    expect(raw.replaceAll(/\x1b\][^\x07\x1b]*(\x07|\x1b\\)/g, "").split("\u0007").length - 1).toBe(2)
+    expect(bells((await terminal.ended).raw)).toBe(2)
     expect(git("log", "--format=%s").trim().split("\n")).toEqual(["second", "first"])
   })
 })

@@ -8,6 +8,8 @@ import { type Home, root } from "./command.ts"
 export interface TerminalRun {
   /** The rows of the screen and what has scrolled off it, without trailing space. */
   readonly text: () => string
+  /** Everything that was written until now. */
+  readonly raw: () => string
   /** Completes once the screen matches. */
   readonly shows: (pattern: RegExp) => Promise<void>
   readonly type: (keys: string) => void
@@ -58,6 +60,7 @@ export function runInTerminal(home: Home, line: string): TerminalRun {
   }
   return {
     text,
+    raw: () => raw,
     shows: (pattern) =>
       new Promise((resolve, reject) => {
         const limit = setTimeout(() => reject(new Error(`the screen does not show ${pattern}:\n${text()}`)), 20_000)
