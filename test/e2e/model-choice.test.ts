@@ -129,7 +129,8 @@ describe("a choice of model and thinking", { timeout: 60_000 }, () => {
       terminal.type("/undo\r")
       await terminal.shows(/Take this back\?[\s\S]*enter choose · esc cancel/)
       terminal.type("\r")
-      await terminal.shows(new RegExp(`taken back: ${prompt}`))
+      // The prompt is in the editor again, which is emptied for the next.
+      await terminal.shows(new RegExp(`taken back: ${prompt}[^]*─\\n\\s*${prompt}\\s*\\n─`))
       terminal.type("\u0015")
     }
     terminal.type("fourth\r")
