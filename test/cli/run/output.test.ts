@@ -1,6 +1,7 @@
 import type { ConversationView, Envelope, ViewEvent, ViewTool } from "@bezel/core/harness"
 import type { JsonValue, Operation } from "@bezel/core/json"
 import { describe, expect, it } from "vitest"
+import { awaitedIn, leftTexts } from "../../../packages/cli/src/run/background.ts"
 import { Follower } from "../../../packages/cli/src/run/follow.ts"
 import { JsonLines } from "../../../packages/cli/src/run/json-lines.ts"
 import type { RunOutput } from "../../../packages/cli/src/run/output.ts"
@@ -280,6 +281,80 @@ describe("on a terminal", () => {
     expect(written.stderr).toMatch(/^\r\u001b\[2K. starting\r\u001b\[2K$/)
     output.tick()
     expect(written.stderr).toMatch(/\r\u001b\[2K$/)
+  })
+})
+
+describe("several answers of one run", () => {
+  const two = { ...done("One.\n\nTwo."), answers: ["One.", "Two."] }
+  const both = (output: RunOutput) =>
+    follow(
+      output,
+      [[started, part(text("One."))]],
+      [answered("e1", "One.")],
+      [[started], { type: "generation.started" }],
+      [[part(text("Two."))]],
+      [answered("e2", "Two.")]
+    )
+
+  it("stand behind each other in a pipe, with an empty line between them", () => {
+    const { output, written } = plain()
+    both(output)
+    output.result(two)
+    expect(written.stdout).toBe("One.\n\nTwo.\n")
+  })
+
+  it("are each streamed once on a terminal", () => {
+    const { output, written } = plain({ stdoutIsTerminal: true })
+    both(output)
+    output.result(two)
+    expect(written.stdout).toBe("One.\nTwo.\n")
+  })
+
+  it("are given as far as they are whole where the last one is missing", () => {
+    const { output, written } = plain()
+    both(output)
+    output.result({
+      status: "unanswered",
+      reason: "failed",
+      message: "gone",
+      text: "One.",
+      answers: ["One."],
+      sessionID: "s1"
+    })
+    expect(written).toEqual({ stdout: "One.\n", stderr: "bezel: gone\n" })
+  })
+
+  it("have a spinner between them that says for whom the run waits", () => {
+    const { output, written } = plain({ stderrIsTerminal: true })
+    const status = { sessionID: "s2", description: "look\u001b[2J around", agent: "build" }
+    follow(output, [[
+      ["set", ["tasks"], { t1: { kind: "subagent.background", background: true, status } }],
+      ["set", ["turn"], null]
+    ]])
+    output.tick()
+    expect(written.stderr).toMatch(/waiting for a sub-agent in the background: look\[2J around$/)
+  })
+})
+
+describe("what a run leaves in the background", () => {
+  it("is named with what becomes of it: a job by its command, anything else by its kind; sub-agents are waited for", () => {
+    const job = (command: string) => ({
+      kind: "bezel.job",
+      background: true,
+      status: { command: ["/bin/sh", "-c", command], stage: "running", output: "" }
+    })
+    const tasks = {
+      t1: job("npm run dev\u001b[2J"),
+      t2: { kind: "acme.reminder", background: true, status: null },
+      t3: { kind: "acme.index", background: false, status: null },
+      t4: { kind: "subagent.background", background: true, status: { sessionID: "s2", description: "a", agent: "b" } }
+    }
+    expect(leftTexts({ tasks }, "s1")).toEqual([
+      "the job t1 (npm run dev[2J) goes on in the background; its end is told to the next bezel run --session s1, which can also stop it",
+      "something in the background (acme.reminder) rests until the next bezel run --session s1"
+    ])
+    expect(awaitedIn({ tasks }).map(({ sessionID }) => sessionID)).toEqual(["s2"])
+    expect(awaitedIn({ tasks: { t5: { kind: "subagent.background", background: true, status: "odd" } } })).toEqual([])
   })
 })
 
