@@ -4,8 +4,9 @@ import { call, type ScriptedTurn, testPresentation } from "@bezel/core/testing"
 import { Question } from "@bezel/plugins/question"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger } from "effect"
+import * as TestClock from "effect/testing/TestClock"
 import { realSite } from "./real-site.ts"
-import { world } from "./world.ts"
+import { eventually, world } from "./world.ts"
 
 const asks = (name: string, how: JsonObject = {}): ScriptedTurn => [
   call("real_ask", {
@@ -19,7 +20,7 @@ const asks = (name: string, how: JsonObject = {}): ScriptedTurn => [
 const people = (script: ReadonlyArray<ScriptedTurn>) =>
   Effect.gen(function*() {
     const site = yield* realSite
-    const made = yield* world(() => ({ real: { url: site.url } }), script)
+    const made = yield* world(() => ({ real: { url: site.url, timeout: 5 } }), script)
     yield* made.until("real", ({ status }) => status === "ready")
     const asked: Array<string> = []
     let watchers: ReadonlyArray<() => void> = []
@@ -114,6 +115,28 @@ describe("a server that asks while calls of several sessions run", () => {
       Effect.scoped
     )
   })
+
+  it.effect("lets the time of that call rest, and not that of another session's", () =>
+    Effect.gen(function*() {
+      const { host, model, person, questions, session, site } = yield* people([
+        asks("first", { own: true }),
+        [call("real_echo", { never: true })],
+        "ok",
+        "ok"
+      ])
+      const [a, b] = [yield* session(), yield* session()]
+      const letA = yield* person("a", a)
+      const one = yield* Effect.forkScoped(host.ask(a, "go"))
+      yield* questions(1)
+      const two = yield* Effect.forkScoped(host.ask(b, "go"))
+      yield* eventually(() => site.called.includes("echo"))
+      for (let second = 0; second < 20; second++) yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(two)).toBe("ok")
+      expect(JSON.stringify(model.requests.at(-1)?.messages.at(-1))).toContain("it did not answer within 5s")
+      yield* letA
+      yield* Fiber.join(one)
+      expect(site.answers).toEqual([answeredBy("first", "a")])
+    }).pipe(Effect.scoped))
 
   it.live("without saying for which is asked where they all come from, if that is one session", () =>
     Effect.gen(function*() {

@@ -28,6 +28,8 @@ export interface RealSite {
   readonly announce: () => Promise<void>
   /** Completes when its tools have been listed so often. */
   readonly listed: (times: number) => Promise<void>
+  /** Names of the tools that were called. */
+  readonly called: Array<string>
   /** Answers that people gave to what it asked. */
   readonly answers: Array<unknown>
   /** Whether a request may be let in; default: all are. */
@@ -50,6 +52,8 @@ const makeServer = (self: RealSite, authorization: () => string | undefined, onL
   })
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
     const text = (value: unknown) => ({ content: [{ type: "text" as const, text: JSON.stringify(value) }] })
+    self.called.push(params.name)
+    if (params.arguments?.never === true) await new Promise(() => {})
     if (params.name === "ask") {
       const { own, times = 1, ...rest } = params.arguments ?? {}
       const asked = { ...rest, mode: "form" } as ElicitRequestFormParams
@@ -157,6 +161,7 @@ const start = (): Promise<{ readonly self: RealSite; readonly close: () => Promi
         waiting = [...waiting, look]
         look()
       }),
+    called: [],
     answers: [],
     admits: () => true,
     scopes: new Map(),

@@ -13,6 +13,8 @@ import * as Semaphore from "effect/Semaphore"
 export interface RunningCall {
   readonly sessionID: string
   readonly ended: Latch.Latch
+  /** How many questions that may be for it are open: a person may take their time. */
+  questions: number
   /** Something was to be asked for it while nobody was there. */
   unattended: boolean
 }
@@ -42,7 +44,7 @@ export const makeCalls = (rootOf: (sessionID: string) => Effect.Effect<string>):
     run: (sessionID, call) =>
       Effect.acquireUseRelease(
         Effect.map(Latch.make(false), (ended) => {
-          const one: RunningCall = { sessionID, ended, unattended: false }
+          const one: RunningCall = { sessionID, ended, questions: 0, unattended: false }
           running.add(one)
           return one
         }),

@@ -126,17 +126,13 @@ export const connect = (
     const { bearer } = opened
     const hide = (text: string) => bearer === null ? text : bearer.hide(text)
     const run = yield* FiberSet.makeRuntimePromise<never>()
-    const asking = { count: 0 }
     // An address answers each request on a stream of its own, and asks on it what it asks for it. The library does not say
     // which stream a message came on, but it reads each as part of the request that has opened it.
     const calls = "command" in server ? null : new AsyncLocalStorage<RunningCall | null>()
     const elicit = (params: unknown) => {
+      // Here and now: what is forked runs whenever it does.
       const call = calls?.getStore() ?? null
-      return run(Effect.acquireUseRelease(
-        Effect.sync(() => asking.count++),
-        () => options.elicit(params, call),
-        () => Effect.sync(() => asking.count--)
-      ))
+      return run(options.elicit(params, call))
     }
     const client = makeClient(
       sdk,
@@ -182,7 +178,7 @@ export const connect = (
           )
       })
     )
-    const request = makeRequest(sdk, client, bearer, asking, calls)
+    const request = makeRequest(sdk, client, bearer, calls)
     if (!("command" in server)) yield* Effect.forkScoped(watch(request, doubts, lost))
     const capabilities = client.getServerCapabilities()
     const version = client.getServerVersion()
@@ -224,7 +220,6 @@ const makeRequest = (
   sdk: Sdk,
   client: Client,
   bearer: Bearer | null,
-  asking: { readonly count: number },
   calls: AsyncLocalStorage<RunningCall | null> | null
 ): Connection["request"] =>
 (method, params, options = {}) =>
@@ -255,7 +250,7 @@ const makeRequest = (
         const beat = yield* Effect.timeoutOption(Queue.take(beats), limit)
         if (Option.isNone(beat)) {
           // A person may take their time.
-          if (asking.count > 0) continue
+          if (call !== null && call.questions > 0) continue
           return yield* new McpFailure({
             message: `it did not answer within ${Duration.format(Duration.fromInputUnsafe(limit))}`
           })

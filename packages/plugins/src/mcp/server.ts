@@ -134,7 +134,15 @@ export const makeServer = (
                 if (type === "unattended") { for (const one of asked.calls) one.unattended = true }
               }))
           const answered = calls.oneForm(sessionID, answerElicitation(name, params, ask))
-          return yield* Effect.raceFirst(answered, Effect.as(over, { action: "cancel" } as const))
+          const count = (change: 1 | -1) =>
+            Effect.sync(() => {
+              for (const one of asked.calls) one.questions += change
+            })
+          return yield* Effect.acquireUseRelease(
+            count(1),
+            () => Effect.raceFirst(answered, Effect.as(over, { action: "cancel" } as const)),
+            () => count(-1)
+          )
         })
     }
     let enabled = setting.enabled !== false
