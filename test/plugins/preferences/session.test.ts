@@ -38,7 +38,7 @@ const world = Effect.gen(function*() {
   const host = yield* testSessionHost([Plugin.define({ id: "bezel.preferences", session }), reads], {
     entries: { "bezel.preferences": { options: { configDirectory: config }, required: true } }
   })
-  return { client: yield* host.connect(), file, text: () => readFileSync(file, "utf8"), seen: () => seen }
+  return { host, client: yield* host.connect(), file, text: () => readFileSync(file, "utf8"), seen: () => seen }
 })
 
 /** What a client may try that has a contract of its own making. */
@@ -67,6 +67,20 @@ describe("a person's settings", () => {
       expect(text()).toContain("// mine")
       yield* preferences.set({ theme: null, model: null })
       expect(text()).not.toContain("light")
+    }).pipe(Effect.scoped))
+
+  it.live("that were changed by hand are seen by who comes, and by who is there then", () =>
+    Effect.gen(function*() {
+      const { client, file, host } = yield* world
+      const preferences = yield* client.use(Preferences)
+      yield* preferences.ready
+      expect(preferences.current.value?.theme).toBe("dark")
+      writeFileSync(file, written.replace('"dark"', '"light"'))
+      const later = yield* Effect.flatMap(host.connect(), (connection) => connection.use(Preferences))
+      for (const one of [later, preferences]) {
+        yield* one.current.changes.pipe(Stream.filter(({ theme }) => theme === "light"), Stream.runHead)
+        expect(one.current.value?.theme).toBe("light")
+      }
     }).pipe(Effect.scoped))
 
   it.live("can be neither read nor changed beyond that from outside, whatever is asked for by name", () =>

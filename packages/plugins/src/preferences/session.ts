@@ -3,11 +3,12 @@ import type { SessionContext } from "@bezel/core/host"
 import { AppPaths } from "@bezel/core/settings"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import { Preferences, PreferencesOptions, PreferenceValues, UserSettings } from "./contract.ts"
 import { readThemes } from "./themes.ts"
 import { makeUserSettings } from "./user-settings.ts"
 
-type Context = Pick<SessionContext, "options" | "provide" | "state">
+type Context = Pick<SessionContext, "clients" | "onActivate" | "options" | "provide" | "state">
 
 const nothing: PreferenceValues = { theme: null, model: null }
 
@@ -30,6 +31,10 @@ export const session = Effect.fn("preferences/session")(function*(ctx: Context) 
   )
   // Who needs the settings says what is wrong with them; here there is then nothing to show.
   yield* Effect.ignore(show)
+  // A person may have changed the file by hand since: who comes sees what it says then.
+  yield* ctx.onActivate(
+    Effect.asVoid(Effect.forkScoped(Stream.runForEach(ctx.clients.changes, () => Effect.ignore(show))))
+  )
 
   yield* ctx.provide(Preferences, {
     current,
