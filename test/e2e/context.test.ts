@@ -71,13 +71,15 @@ describe("agents", { timeout: 60_000 }, () => {
       },
       agents: {
         reader: { prompt: "You only read.", tools: { "*": false, read: true } },
-        writer: { tools: { todo: false } }
+        writer: { tools: { todo: false } },
+        looker: { permissions: { "*": "deny", list: "allow", read: { ".env": "deny" } } }
       }
     })
     await home.run(["run", "--agent", "writer", "hi"])
     await home.run(["run", "--agent", "reader", "hi"])
     await home.run(["run", "hi"])
-    const [writer, reader, build] = server.requests.map(({ body }) => body)
+    await home.run(["run", "--agent", "looker", "hi"])
+    const [writer, reader, build, looker] = server.requests.map(({ body }) => body)
     expect([writer?.model, writer?.reasoning_effort]).toEqual(["n", "high"])
     expect(systemOf(writer)).toMatch(/^You write documentation\./)
     expect(toolsOf(build)).toEqual(expect.arrayContaining(["bash", "web_fetch", "todo", "read", "edit"]))
@@ -86,6 +88,7 @@ describe("agents", { timeout: 60_000 }, () => {
     )
     expect([reader?.model, reader?.reasoning_effort, toolsOf(reader)]).toEqual(["m", undefined, ["read"]])
     expect(systemOf(reader)).toContain("You only read.")
+    expect([...toolsOf(looker)].sort()).toEqual(["list", "read"])
     expect(systemOf(build)).not.toMatch(/You only read|You write documentation/)
   })
 

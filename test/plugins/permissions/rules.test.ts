@@ -1,6 +1,7 @@
 import {
   compileRules,
-  deniedTools,
+  deniesTool,
+  flatten,
   formatRule,
   judge,
   mergePermissions,
@@ -306,16 +307,54 @@ describe("several files", () => {
     expect(onlyDenied({ bash: "allow" })).toBeUndefined()
   })
 
-  it("a tool that is denied whatever it is called with is not offered, and one denied in part is", () => {
-    expect(deniedTools({ web: "deny", bash: { "rm *": "deny" }, fetch: { "*": "deny", x: "allow" }, write: "deny" }))
-      .toEqual(["web", "fetch", "write", "edit", "apply_patch", "web_fetch"])
-    expect(deniedTools({ "jo*": "deny", subagent: "deny" })).toEqual([
-      "jo*",
-      "subagent",
+  const tools = [
+    "apply_patch",
+    "bash",
+    "edit",
+    "job_output",
+    "read",
+    "subagent",
+    "subagent_stop",
+    "web_fetch",
+    "write"
+  ].map((name) => ({ name, plugin: "bezel.tools", namesAccess: name !== "subagent" }))
+  const outside = [
+    { name: "lookup", plugin: "somebody", namesAccess: false },
+    { name: "ticket", plugin: "somebody", namesAccess: true }
+  ]
+
+  it.each<readonly [rules: PermissionRules, hidden: ReadonlyArray<string>]>([
+    [{}, []],
+    [{ web: "deny", bash: { "rm *": "deny" }, read: { "*": "deny", x: "allow" } }, ["read", "web_fetch"]],
+    [{ write: "deny" }, ["apply_patch", "edit", "write"]],
+    [{ edit: "deny" }, ["apply_patch", "edit"]],
+    [{ "jo*": "deny", subagent: "deny" }, ["job_output", "subagent", "subagent_stop"]],
+    [{ look: "deny", "look*": "deny" }, ["lookup"]],
+    // For everything: what no other rule speaks of. Of a tool that names its accesses itself nobody knows.
+    [{ "*": "deny" }, [...tools, ...outside].map(({ name }) => name).filter((name) => name !== "ticket")],
+    [{ "*": "deny", bash: { "git *": "allow" }, edit: "ask", web: "deny", subagent: "allow" }, [
       "job_output",
-      "job_stop",
-      "subagent_stop"
-    ])
-    expect(deniedTools({})).toEqual([])
-  })
+      "read",
+      "web_fetch",
+      "write",
+      "lookup"
+    ]],
+    [{ "*": { "**": "deny" }, write: { "src/**": "allow" } }, [
+      "bash",
+      "job_output",
+      "read",
+      "subagent",
+      "subagent_stop",
+      "web_fetch",
+      "lookup"
+    ]],
+    [{ "*": { x: "deny" } }, []]
+  ])(
+    "a tool that is denied whatever it is called with is not offered, and one denied in part is: %j",
+    (rules, hidden) => {
+      expect([...tools, ...outside].filter((tool) => deniesTool(flatten(rules), tool)).map(({ name }) => name)).toEqual(
+        hidden
+      )
+    }
+  )
 })

@@ -14,14 +14,9 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as path from "node:path"
 import { useIfThere } from "../optional/index.ts"
-import {
-  coversAccess,
-  type NarrowingSource,
-  PermissionGate,
-  type PermissionGateShape
-} from "../permissions/contract.ts"
+import { type NarrowingSource, PermissionGate, type PermissionGateShape } from "../permissions/contract.ts"
 import { unknownToOnlyRead } from "../permissions/read-only.ts"
-import { deniedTools } from "../permissions/rules.ts"
+import { deniesTool, flatten } from "../permissions/rules.ts"
 import { AgentSettings, AgentsSetting } from "../settings/contract.ts"
 import {
   type Agent,
@@ -150,11 +145,11 @@ export const session = Effect.fn("agents/session")(function*(ctx: Context) {
         // Without its agent a conversation is offered nothing; it does not get as far as a request.
         if (agent._tag === "None") return { enabled: {}, denied: all, prompt: null }
         const { model, permissions, prompt, readOnly, thinking } = agent.value
-        const denied = [...gate?.denied ?? [], ...deniedTools(permissions)]
+        const rules = flatten(permissions)
         return {
           enabled: {},
           denied: [
-            ...all.filter((name) => denied.some((access) => coversAccess(access, name))),
+            ...tools.filter((tool) => gate?.denies(tool) === true || deniesTool(rules, tool)).map(({ name }) => name),
             ...hiddenTools(agent.value, all),
             ...(readOnly ? unknownToOnlyRead(tools, permissions) : [])
           ],

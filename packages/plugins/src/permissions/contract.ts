@@ -151,8 +151,8 @@ export interface Narrowing {
 
 /** The gate over tools, for plugins that have a say in it. A say is only ever a restriction. */
 export interface PermissionGateShape {
-  /** Tools that the rules deny whatever they are called with. */
-  readonly denied: ReadonlyArray<string>
+  /** Whether the rules deny a tool whatever it is called with. */
+  readonly denies: (tool: { readonly name: string; readonly plugin: string; readonly namesAccess: boolean }) => boolean
   /** Of these accesses, those that no tool has as the tools are now. */
   readonly unknown: (accesses: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<UnknownAccess>>
   /** Asks the source before each call, until the scope ends. A source that fails blocks the call. */

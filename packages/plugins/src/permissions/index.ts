@@ -5,8 +5,8 @@ export { fileProbe } from "./probe.ts"
 export { changesOf, mayChange, unknownToOnlyRead } from "./read-only.ts"
 export {
   compileRules,
-  deniedAccesses,
-  deniedTools,
+  deniesTool,
+  flatten,
   formatRule,
   judge,
   type Judgement,

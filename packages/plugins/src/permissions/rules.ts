@@ -12,6 +12,7 @@ import * as Result from "effect/Result"
 import { accessOfTool, coversAccess, type Narrowing, type PermissionRules, type Verdict } from "./contract.ts"
 import { isInside, matchesPath, type PathPattern, pathPattern } from "./paths.ts"
 import { matches, mayMatch, type TextPattern, textPattern, unknown } from "./pattern.ts"
+import type { ListedTool } from "./read-only.ts"
 
 export interface Rule {
   readonly access: string
@@ -127,29 +128,37 @@ export const narrowingRules = (narrowing: Narrowing, place: Pick<RuleSet, "locat
   ]
 })
 
-/** Tools that are denied whatever they are called with, and therefore need not be offered. */
-export const deniedTools = (rules: PermissionRules): ReadonlyArray<string> => deniedAccesses(flatten(rules))
+type Denying = ReadonlyArray<Pick<Rule, "access" | "pattern" | "verdict">>
 
-/** The same of rules from everywhere. */
-export const deniedAccesses = (
-  list: ReadonlyArray<Pick<Rule, "access" | "pattern" | "verdict">>
-): ReadonlyArray<string> => {
-  const denied = new Set(
-    list.filter(({ pattern, verdict }) => verdict === "deny" && /^\*+$/.test(pattern.trim())).map(({ access }) =>
-      access
-    )
-  )
+/** Whether a rule denies all of its access. */
+export const deniesAll = ({ pattern, verdict }: Denying[number]): boolean =>
+  verdict === "deny" && /^\*+$/.test(pattern.trim())
+
+/** Accesses that are denied whatever they are about, and tools that only have such. */
+const deniedAccesses = (list: Denying): ReadonlySet<string> => {
+  const denied = new Set(list.filter(deniesAll).map(({ access }) => access))
   if (denied.has("write")) denied.add("edit")
   // A tool whose calls are one or the other.
   if (denied.has("edit")) denied.add("apply_patch")
-  const ruled = [...denied]
-  for (const [tool, access] of Object.entries(accessOfTool)) {
-    if (ruled.some((one) => coversAccess(one, access))) denied.add(tool)
-  }
-  return [...denied]
+  return denied
 }
 
-const flatten = (rules: PermissionRules): ReadonlyArray<RuleText & { readonly verdict: Verdict }> =>
+/**
+ * Whether these rules deny a tool whatever it is called with, so that it need not be offered. What is denied by the rules for
+ * everything is so only where no other rule speaks of the tool.
+ */
+export const deniesTool = (list: Denying, { name, namesAccess, plugin }: ListedTool): boolean => {
+  const access = Object.hasOwn(accessOfTool, name) ? accessOfTool[name] ?? name : name
+  const denied = deniedAccesses(list)
+  if ([...denied].some((one) => coversAccess(one, name) || coversAccess(one, access))) return true
+  // Of a tool from outside that names its accesses itself, nobody knows which they are.
+  if (!denied.has("*") || (namesAccess && !plugin.startsWith("bezel."))) return false
+  const sections = [name, ...sectionsOf(access), ...(name === "apply_patch" ? ["edit", "write"] : [])]
+  return !list.some((rule) => rule.access !== "*" && sections.some((one) => coversAccess(rule.access, one)))
+}
+
+/** The rules that settings hold, one by one. */
+export const flatten = (rules: PermissionRules): ReadonlyArray<RuleText & { readonly verdict: Verdict }> =>
   Object.entries(rules).flatMap(([access, section]) =>
     Object.entries(typeof section === "string" ? { "*": section } : section).map(([pattern, verdict]) => ({
       access,

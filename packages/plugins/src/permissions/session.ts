@@ -29,7 +29,6 @@ import { unknownAccesses } from "./access-names.ts"
 import {
   Approval,
   type ApprovalResponse,
-  coversAccess,
   type Narrowing,
   type NarrowingSource,
   PermissionGate,
@@ -42,7 +41,7 @@ import { decide, type Decision, strictest } from "./decide.ts"
 import { fileProbe } from "./probe.ts"
 import { makeProjectGrants, type ProjectGrants } from "./project-grants.ts"
 import { changesOf, type ListedTool } from "./read-only.ts"
-import { compileRules, deniedAccesses, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
+import { compileRules, deniesAll, deniesTool, narrowingRules, type RuleSet, withGrants } from "./rules.ts"
 import { declined, deniedByRule, expired, unattended } from "./texts.ts"
 
 /** The plugin's options are not what it takes. */
@@ -210,7 +209,6 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
 
   yield* ctx.hooks(namespace, "tool", { beforeTool: gate }, { gate: true })
 
-  const hidden = deniedAccesses(rules.rules)
   const taken = new Set<string>()
   const comingAndGoing = Object.keys(ctx.settings.get(McpSetting)).map(toolPrefix)
   const unknown = (accesses: ReadonlyArray<string>) =>
@@ -224,7 +222,7 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     }
   }))
   yield* ctx.provide(PermissionGate, {
-    denied: hidden,
+    denies: (tool) => deniesTool(rules.rules, tool),
     unknown,
     narrow: (source) =>
       Effect.asVoid(Effect.acquireRelease(
@@ -256,12 +254,12 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
     list: () => Effect.map(project.list, (rules) => ({ rules, file: project.file })),
     remove: ({ rule }) => project.remove(rule)
   })
-  if (hidden.length > 0) {
+  if (rules.rules.some(deniesAll)) {
     yield* ctx.tool.transform((draft) => {
-      for (const { name } of draft.list()) {
-        if (!hidden.some((access) => coversAccess(access, name))) continue
-        taken.add(name)
-        draft.remove(name)
+      for (const listed of draft.list()) {
+        if (!deniesTool(rules.rules, listed)) continue
+        taken.add(listed.name)
+        draft.remove(listed.name)
       }
     })
   }
