@@ -365,6 +365,11 @@ describe("a call's title", () => {
     expect(callTitle("bash", { command: "a\n  b" }, 40)).toBe("bash a b")
   })
 
+  it("has nothing that turns the writing around", () => {
+    expect(callTitle("read", { path: "a\u202etxt.exe\u2066b" }, 40)).toBe("read atxt.exeb")
+    expect(oneLine("שלום\u200f!", 40)).toBe("שלום\u200f!")
+  })
+
   it("never cuts a character in two", () => {
     expect(oneLine("🎉🎉🎉🎉", 3)).toBe("🎉🎉…")
   })

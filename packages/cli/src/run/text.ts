@@ -3,9 +3,12 @@
 /** Without what a terminal would obey: escape sequences, carriage returns, other control characters. */
 export const printable = (text: string): string => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "")
 
+/** What turns the writing around for all that follows on the row: a file name could pass itself off as another. */
+const turning = /[\u202a-\u202e\u2066-\u2069]/g
+
 /** On one line, at most so many characters; `…` stands for what is left out. */
 export function oneLine(text: string, room: number): string {
-  const line = printable(text.slice(0, room * 8).replace(/\s+/g, " ")).trim()
+  const line = printable(text.slice(0, room * 8).replace(/\s+/g, " ")).replace(turning, "").trim()
   const points = [...line]
   return points.length > room ? points.slice(0, room - 1).join("") + "…" : line
 }
