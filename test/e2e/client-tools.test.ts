@@ -31,5 +31,6 @@ it(
     const [first, second] = model.requests
     expect(JSON.stringify(first?.body["tools"])).toContain('"required":["stone"]')
     expect(JSON.parse(String(messagesOf(second?.body).at(-1)?.content))).toEqual({ of: { stone: "ruby" }, left: 3 })
+  },
   60_000
 )
