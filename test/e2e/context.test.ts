@@ -117,8 +117,19 @@ describe("agents", { timeout: 60_000 }, () => {
     expect(existsSync(join(home.work, "made"))).toBe(false)
     const plan = server.requests.at(-1)?.body
     expect(systemOf(plan)).toMatch(/^You plan, you do not carry out\./)
-    expect(toolsOf(plan)).not.toEqual(expect.arrayContaining(["write"]))
     expect(toolsOf(plan).filter((name) => ["write", "edit", "apply_patch"].includes(name))).toEqual([])
+    // It cannot hand on either, and has no tool to end what it would have handed on.
+    expect((await home.run(["run", "--yes", "--agent", "explore", "hand it on"])).stdout).toMatch(
+      /^Parent: .*not available/
+    )
+    const explore = server.requests.at(-1)?.body
+    expect(systemOf(explore)).toMatch(/^You explore\./)
+    expect(toolsOf(explore)).toEqual(
+      toolsOf(plan).filter((name) => name !== "subagent" && name !== "subagent_stop")
+    )
+    await home.run(["run", "--agent", "review", "do it"])
+    expect(systemOf(server.requests.at(-1)?.body)).toMatch(/^You review\./)
+    expect(toolsOf(server.requests.at(-1)?.body)).toEqual(toolsOf(plan))
     expect((await home.run(["run", "--agent", "build", "do it"])).stdout).toMatch(/^Parent: .*exit code 0/s)
     expect(existsSync(join(home.work, "made"))).toBe(true)
   })
