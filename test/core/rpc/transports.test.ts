@@ -128,10 +128,24 @@ describe("a frame over the limit", () => {
       expect((yield* echo.repeat(5_000)).length).toBe(5_000)
     }))
 
-  it.effect("is answered as overloaded when it would be a state, and the rest goes on", () =>
+  it.effect("comes in parts when it is a state or a change of one, whatever text it is", () =>
     Effect.gen(function*() {
       const { client, text } = yield* limited(10_000)
-      yield* text.set({ text: "x".repeat(20_000) })
+      const large = `"\\😀é\u0001${String.fromCharCode(0xd83d)}`.repeat(4_000)
+      yield* text.set({ text: large })
+      const echo = yield* client.use(Echo)
+      yield* echo.ready
+      expect(echo.text.value).toEqual({ text: large })
+      yield* text.set({ text: `${large}!` })
+      yield* until(echo.text, (value) => value.text === `${large}!`)
+      yield* text.set({ text: "small" })
+      yield* until(echo.text, (value) => value.text === "small")
+    }))
+
+  it.effect("is answered as overloaded when it would be a state of more than sixteen frames, and the rest goes on", () =>
+    Effect.gen(function*() {
+      const { client, text } = yield* limited(10_000)
+      yield* text.set({ text: "x".repeat(160_001) })
       const echo = yield* client.use(Echo)
       expect(yield* Effect.flip(echo.ready)).toMatchObject({ code: "overloaded" })
       expect(yield* echo.echo("fine")).toBe("fine")

@@ -54,8 +54,8 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
     outgoing.leave(reason)
     over()
   }
-  const post = (frame: string): boolean => {
-    const result = outgoing.push(frame)
+  const post = (frame: string, continues = false): boolean => {
+    const result = outgoing.push(frame, continues)
     if (result !== "full") return result === "taken"
     fault = "A peer does not read what it is sent; the connection is closed."
     dismiss(

@@ -45,10 +45,13 @@ export class Outgoing {
     this.limit = limit
   }
 
-  /** False when the peer is gone, or is given up; `full` says that this frame is one too many. */
-  push(frame: string): "taken" | "gone" | "full" {
+  /**
+   * `gone` when the peer is, or is given up; `full` says that this frame is one too many, which none is that `continues` a
+   * message.
+   */
+  push(frame: string, continues = false): "taken" | "gone" | "full" {
     if (this.state !== "open") return "gone"
-    if (this.waiting + frame.length > this.limit && this.waiting > 0) return "full"
+    if (this.waiting + frame.length > this.limit && this.waiting > 0 && !continues) return "full"
     this.frames.push(frame)
     this.waiting += frame.length
     if (this.blocked) return "taken"

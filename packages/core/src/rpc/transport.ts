@@ -18,12 +18,16 @@ import { ServiceError, ServiceErrorCode } from "../service/index.ts"
 import { ClientCalls } from "./call-client.ts"
 import { tooLong } from "./framing.ts"
 import type { OnFrame } from "./inbox.ts"
+import { Parts, partsOf } from "./parts.ts"
 import type { ServedCalls } from "./served-calls.ts"
 import { EncodedItem } from "./waiting.ts"
 
 export interface Transport {
-  /** Whether the frame is on its way; false when the connection is closed and it never will be. */
-  readonly post: (frame: string) => boolean
+  /**
+   * Whether the frame is on its way; false when the connection is closed and it never will be. One that `continues` a message
+   * is taken whatever waits already.
+   */
+  readonly post: (frame: string, continues?: boolean) => boolean
   /** The same as an effect. */
   readonly send: (frame: string) => Effect.Effect<boolean>
   /** Gives each frame to the handler, one after another, and completes when the connection is closed. */
@@ -119,9 +123,21 @@ export const clientProtocol = (
       const everyone = (message: FromServerEncoded) =>
         Effect.forEach([...clients], (id) => write(id, message), { discard: true })
       let received = 0
+      const parts = new Parts(transport.frameLimit)
       yield* transport.run((frame) => {
-        const message = parse(frame)
+        let message = parse(frame)
         if (!isMessage(message)) return garbage(transport, "The host")
+        if (message._tag === "Part") {
+          const whole = parts.take(message)
+          if (whole === "wrong") return garbage(transport, "The host")
+          // The last one counts as the message that it completes.
+          if (whole === "more") {
+            received++
+            return null
+          }
+          message = parse(whole.text)
+          if (!isMessage(message)) return garbage(transport, "The host")
+        }
         const parting = asFarewell(message)
         if (parting !== undefined) {
           reason = parting
@@ -189,8 +205,8 @@ export const serverProtocol = (
     let sent = 0
     let received = 0
     let newest = -1
-    const post = (frame: string): void => {
-      transport.post(frame)
+    const post = (frame: string, continues = false): void => {
+      transport.post(frame, continues)
       sent++
     }
     /** Sends an answer, or in its place the reason why it cannot be sent. */
@@ -235,6 +251,13 @@ export const serverProtocol = (
           if (message._tag !== "Exit" && message._tag !== "Chunk") {
             if (tooLong(frame, transport.frameLimit)) return transport.dismiss(overlong(transport.frameLimit))
             post(frame)
+            return Effect.void
+          }
+          const parts = message._tag === "Chunk" && tooLong(frame, transport.frameLimit)
+            ? partsOf(frame, transport.frameLimit)
+            : null
+          if (parts !== null) {
+            for (const [index, part] of parts.entries()) post(part, index > 0)
             return Effect.void
           }
           // The stream behind a chunk that cannot be sent has nobody to send to.

@@ -24,9 +24,9 @@ export const recordFrames = (connect: Connect): { readonly connect: Connect; rea
     frames,
     connect: Effect.map(connect, (transport) => ({
       ...transport,
-      post: (frame) => {
+      post: (frame, continues) => {
         frames.sent.push(frame)
-        return transport.post(frame)
+        return transport.post(frame, continues)
       },
       send: (frame) => {
         frames.sent.push(frame)
