@@ -10,9 +10,10 @@
 import { build, type Plugin } from "esbuild"
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { chmod, mkdtemp, readFile, rename, rm } from "node:fs/promises"
+import { chmod, copyFile, mkdtemp, readFile, rename, rm } from "node:fs/promises"
+import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { startModelServer } from "../packages/core/src/testing/model-server.ts"
 import { sharedSpecifiers } from "./shared-modules.ts"
 
@@ -92,6 +93,25 @@ const bundle = (name: "lean" | "sharing", outdir: string, entryPoints: Array<{ i
     }
   })
 
+/** A thread has a file of its own, which finds its WebAssembly beside it. */
+async function bundleImageWorker(outdir: string): Promise<void> {
+  await build({
+    absWorkingDir: root,
+    entryPoints: ["packages/plugins/src/providers/image-worker.ts"],
+    outdir,
+    outExtension: { ".js": ".cjs" },
+    bundle: true,
+    format: "cjs",
+    platform: "node",
+    target: "node22.19",
+    minify: true,
+    legalComments: "none",
+    logLevel: "warning"
+  })
+  const photon = createRequire(join(root, "packages/plugins/package.json")).resolve("@silvia-odwyer/photon-node")
+  await copyFile(join(dirname(photon), "photon_rs_bg.wasm"), join(outdir, "photon_rs_bg.wasm"))
+}
+
 export async function buildCommand(): Promise<void> {
   const staging = await mkdtemp(join(cli, ".dist-"))
   try {
@@ -101,6 +121,7 @@ export async function buildCommand(): Promise<void> {
       { in: "packages/cli/src/agent.ts", out: "agent" },
       { in: "bezel:shared", out: "shared" }
     ])
+    await bundleImageWorker(staging)
     await chmod(staging, 0o755)
     await rm(dist, { recursive: true, force: true })
     await rename(staging, dist)

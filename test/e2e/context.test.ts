@@ -3,6 +3,8 @@ import { execFileSync } from "node:child_process"
 import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { imageSize } from "../../packages/core/src/model/index.ts"
+import { noisyPng } from "../plugins/providers/noisy-png.ts"
 import { makeHome } from "./command.ts"
 import { messagesOf, serve } from "./run-fixture.ts"
 
@@ -160,5 +162,32 @@ describe("images", { timeout: 60_000 }, () => {
     expect(blind).not.toContain(pixel)
     expect(blind).toContain('A file \\"a.png\\" of type image/png is not shown')
     expect(blind).toContain('A file \\"b.png\\" of type image/png is not shown')
+  })
+
+  it("that are larger than the model's provider takes go to it as smaller copies, also those that the read tool reads", async () => {
+    const home = makeHome()
+    const image = noisyPng(1_600, 1_200)
+    for (const name of ["a.png", "b.png"]) writeFileSync(join(home.work, name), image)
+    const server = await serve(
+      { calls: [{ name: "read", args: { path: "b.png" } }] },
+      { text: "noise" }
+    )
+    home.settings({
+      model: "anthropic/claude-a",
+      providers: {
+        anthropic: {
+          options: { baseURL: server.url, apiKey: "k" },
+          models: { "claude-a": { name: "A", images: true, maxOutput: 4_096 } }
+        }
+      }
+    })
+    expect((await home.run(["run", "--file", "a.png", "what is it?"])).stdout).toBe("noise\n")
+    const sources = JSON.stringify(server.requests[1]?.body).match(/"media_type":"image\/jpeg","data":"[^"]+"/g) ?? []
+    expect(sources).toHaveLength(2)
+    for (const source of sources) {
+      const bytes = Buffer.from(source.split('"').at(-2) ?? "", "base64")
+      expect(bytes.length).toBeLessThan(image.length / 2)
+      expect(imageSize(bytes)).toEqual({ width: 1_600, height: 1_200 })
+    }
   })
 })

@@ -3,29 +3,19 @@
  * described in words, so that the model knows what it does not see and why.
  */
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart, SharedV4ProviderOptions } from "@ai-sdk/provider"
-import {
-  type FilePart,
-  imageHeadBytes,
-  imageSize,
-  type Message,
-  type ProviderOptions,
-  type TextPart
-} from "@bezel/core/model"
+import type { FilePart, Message, ProviderOptions, TextPart } from "@bezel/core/model"
+import * as Effect from "effect/Effect"
+import { fitImage, type FittedImage, type ImageLimit, overLimit } from "./fit-image.ts"
 
 export interface FileOptions {
   /** Whether the model reads images. */
   readonly images: boolean
   /** What an image may have; a provider refuses a whole conversation for one that has more. Default: no limit. */
   readonly imageLimit?: ImageLimit
+  /** Copies of images that are over it, by their marks. */
+  readonly copies?: ImageCopies
   /** Marks (`fileMarks`) of files that the provider has refused. */
   readonly refused?: ReadonlySet<string>
-}
-
-export interface ImageLimit {
-  /** Pixels of a side. */
-  readonly side: number
-  /** Bytes as Base64. */
-  readonly encoded: number
 }
 
 /** A lone half of a surrogate pair is refused by providers, and can come out of any file that a tool read. */
@@ -44,35 +34,57 @@ const markOf = ({ data }: FilePart): string => `${data.length} ${data.slice(0, 2
 
 const isText = (part: FilePart): boolean => part.mediaType.startsWith("text/")
 
-/** The marks of all files in these messages that are not shown as text. */
-export const fileMarks = (messages: ReadonlyArray<Message>): ReadonlySet<string> => {
-  const parts = messages.flatMap((one): ReadonlyArray<TextPart | FilePart> =>
+const filesOf = (messages: ReadonlyArray<Message>): ReadonlyArray<FilePart> =>
+  messages.flatMap((one): ReadonlyArray<TextPart | FilePart> =>
     one.role === "user"
       ? one.content
       : one.role === "tool"
       ? one.content.flatMap((part) => part.modelOutput ?? [])
       : []
-  )
-  return new Set(parts.flatMap((part) => part.type === "file" && !isText(part) ? [markOf(part)] : []))
-}
+  ).filter((part) => part.type === "file")
 
-/** Why an image is over a limit, or `null`. */
-const overLimit = ({ data }: FilePart, limit: ImageLimit): string | null => {
-  if (data.length > limit.encoded) return `it has more than ${(limit.encoded / 1024 / 1024).toFixed(0)} MiB as Base64`
-  const size = imageSize(Buffer.from(data.slice(0, Math.ceil(imageHeadBytes / 3) * 4), "base64"))
-  return size !== null && Math.max(size.width, size.height) > limit.side
-    ? `it has ${size.width}×${size.height} pixels, and ${limit.side.toLocaleString("en-US")} a side are the most`
-    : null
-}
+/** The marks of all files in these messages that are not shown as text. */
+export const fileMarks = (messages: ReadonlyArray<Message>): ReadonlySet<string> =>
+  new Set(filesOf(messages).filter((part) => !isText(part)).map(markOf))
+
+/** Smaller copies of images, by the marks of these; `null` for one of which there is none. */
+export type ImageCopies = Map<string, FittedImage | null>
+
+/** Copies that are remembered. */
+const mostCopies = 64
+
+/** Makes the copies that a request with these messages needs. */
+export const addCopies = (
+  messages: ReadonlyArray<Message>,
+  limit: ImageLimit,
+  copies: ImageCopies
+): Effect.Effect<void> =>
+  Effect.forEach(
+    filesOf(messages).filter(({ data, mediaType }) =>
+      mediaType.startsWith("image/") && overLimit(data, limit) !== null
+    ),
+    (part) => {
+      const mark = markOf(part)
+      if (copies.has(mark)) return Effect.void
+      return Effect.map(fitImage(part.data, limit), (copy) => {
+        for (const oldest of copies.keys()) {
+          if (copies.size < mostCopies) break
+          copies.delete(oldest)
+        }
+        copies.set(mark, copy)
+      })
+    },
+    { discard: true }
+  )
 
 /** Why the model does not see a file, and what may help; `null`: it does. */
-const notShown = (part: FilePart, { imageLimit, images, refused }: FileOptions): string | null => {
+const notShown = (part: FilePart, { copies, imageLimit, images, refused }: FileOptions): string | null => {
   const image = part.mediaType.startsWith("image/")
   if (!(image && images) && part.mediaType !== "application/pdf") {
     return `this model does not read ${image ? "images" : "it"}`
   }
-  const over = image && imageLimit !== undefined ? overLimit(part, imageLimit) : null
-  if (over !== null) return `${over}. A smaller copy of it can be`
+  const over = image && imageLimit !== undefined ? overLimit(part.data, imageLimit) : null
+  if (over !== null && copies?.get(markOf(part)) == null) return `${over}. A smaller copy of it can be`
   if (refused?.has(markOf(part)) !== true) return null
   return image
     ? "the provider refused a request with it. It may be damaged or too large"
@@ -90,10 +102,11 @@ export const filePart = (
     const named = part.fileName === undefined ? "" : ` "${wellFormed(part.fileName)}"`
     return { type: "text", text: `[A file${named} of type ${part.mediaType} is not shown: ${why}.]` }
   }
+  const { data, mediaType } = fileOptions.copies?.get(markOf(part)) ?? part
   return {
     type: "file",
-    mediaType: part.mediaType,
-    data: { type: "data", data: part.data },
+    mediaType,
+    data: { type: "data", data },
     ...(part.fileName === undefined ? {} : { filename: part.fileName }),
     ...options(part.options)
   }

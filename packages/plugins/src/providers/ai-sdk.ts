@@ -12,11 +12,12 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { classifyError } from "./ai-sdk-errors.ts"
-import { fileMarks, type ImageLimit } from "./ai-sdk-files.ts"
+import { addCopies, fileMarks, type FileOptions, type ImageCopies } from "./ai-sdk-files.ts"
 import { noGuard, type StreamGuard } from "./ai-sdk-guard.ts"
 import { toPrompt, toTools } from "./ai-sdk-prompt.ts"
 import { makePump } from "./ai-sdk-pump.ts"
 import { makeTranslator, type StreamFault } from "./ai-sdk-stream.ts"
+import type { ImageLimit } from "./fit-image.ts"
 
 export interface AiSdkModelOptions {
   readonly info: ModelInfo
@@ -32,7 +33,7 @@ export interface AiSdkModelOptions {
   readonly guard?: () => StreamGuard
   /** Whether results of tools may hold files. Default: false. */
   readonly filesInResults?: boolean
-  /** What an image may have to be sent; default: whatever it has. */
+  /** What an image may have to be sent, of a larger one a copy is; default: whatever it has. */
   readonly imageLimit?: ImageLimit
   /** Whether `thinking: "off"` must be said; by default nothing is said then. */
   readonly saysNoThinking?: boolean
@@ -46,6 +47,7 @@ export interface AiSdkModelOptions {
  */
 export const aiSdkModel = (options: AiSdkModelOptions): Model => {
   const refused = new Set<string>()
+  const copies: ImageCopies = new Map()
   let loaded: Promise<LanguageModelV4> | null = null
   const load = (): Promise<LanguageModelV4> => {
     loaded ??= options.load().catch((error: unknown) => {
@@ -63,9 +65,12 @@ export const aiSdkModel = (options: AiSdkModelOptions): Model => {
           Effect.sync(() => new AbortController()),
           (controller) => Effect.sync(() => controller.abort())
         )
+        if (options.info.images && options.imageLimit !== undefined) {
+          yield* addCopies(request.messages, options.imageLimit, copies)
+        }
         const ask = attempt(options, async () => {
           const model = await load()
-          return model.doStream(toCall(options, request, refused, signal))
+          return model.doStream(toCall(options, request, { refused, copies }, signal))
         })
         const result = yield* Effect.catchIf(ask, ({ kind }) => kind === "invalid_request", (error) => {
           const shown = [...fileMarks(request.messages)].filter((mark) => !refused.has(mark))
@@ -90,7 +95,7 @@ export const aiSdkModel = (options: AiSdkModelOptions): Model => {
 const toCall = (
   options: AiSdkModelOptions,
   request: ModelRequest,
-  refused: ReadonlySet<string>,
+  files: Pick<FileOptions, "refused" | "copies">,
   abortSignal: AbortSignal
 ): LanguageModelV4CallOptions => {
   const { adjust, filesInResults = false, imageLimit, info, saysNoThinking = false } = options
@@ -99,7 +104,7 @@ const toCall = (
     prompt: toPrompt(request.messages, {
       images: info.images,
       filesInResults,
-      refused,
+      ...files,
       ...(imageLimit === undefined ? {} : { imageLimit })
     }),
     abortSignal,
