@@ -2,6 +2,7 @@
 import { MutableRemoteState, type ServiceDirectoryShape, ServiceError } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Schema, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import { Job, Models, Question } from "./contract.ts"
 import { connected, eventually, makeHost, type TransportUnderTest, until, untilStatus } from "./harness.ts"
 import { provideModels } from "./provide.ts"
@@ -298,6 +299,44 @@ export const keyed = (transport: TransportUnderTest) => {
       yield* Scope.close(scope, Exit.void)
       yield* eventually(() => log.length === 3)
       expect(log).toEqual(["+early Early", "+late Late", "-late"])
+    }))
+
+  it.effect("all who observe an instance have the same facade, with one subscription behind it, for as long as one of them does", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* spawnJob(host.directory, "a", "A")
+      const { connection, frames } = yield* host.connectWith({ idle: 0 })
+      const seen: Array<unknown> = []
+      const observing = () =>
+        Effect.gen(function*() {
+          const scope = yield* Scope.make()
+          const before = seen.length
+          yield* Scope.provide(
+            connection.observe(Job, (job) =>
+              Effect.andThen(
+                until(job.title, (title) => title === "A"),
+                Effect.andThen(Effect.sync(() => seen.push(job)), Effect.never)
+              )),
+            scope
+          )
+          yield* eventually(() => seen.length > before)
+          return Scope.close(scope, Exit.void)
+        })
+      const watches = () =>
+        frames.sent.filter((frame) => frame.includes(`"tag":"watch"`) && frame.includes(Job.id)).length
+      const leave = [yield* observing(), yield* observing(), yield* observing()]
+      expect(new Set(seen).size).toBe(1)
+      // The list and the states.
+      expect(watches()).toBe(2)
+      yield* leave[0] ?? Effect.void
+      yield* leave[1] ?? Effect.void
+      yield* TestClock.adjust(1)
+      expect(frames.sent.filter((frame) => frame.includes(`"Interrupt"`))).toHaveLength(0)
+      yield* leave[2] ?? Effect.void
+      yield* TestClock.adjust(1)
+      yield* eventually(() => frames.sent.filter((frame) => frame.includes(`"Interrupt"`)).length === 2)
+      yield* observing()
+      expect(new Set(seen).size).toBe(2)
     }))
 
   it.effect("a key that is used again is another generation, and a stale handle cannot call its successor", () =>

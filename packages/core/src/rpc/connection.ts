@@ -28,7 +28,7 @@ import type { FacadeAddress, Host } from "./facade.ts"
 import { makeLink } from "./link.ts"
 import type { Link } from "./link.ts"
 import { Mismatch, mismatchTexts, pluginMismatches } from "./mismatch.ts"
-import { observeOver } from "./observing.ts"
+import { Observing } from "./observing.ts"
 import { disconnected } from "./transport.ts"
 import type { Transport } from "./transport.ts"
 import { Catalogue, decoding, Hello, protocolVersion } from "./wire.ts"
@@ -164,6 +164,7 @@ class ClientConnection implements ConnectionShape {
   private readonly fork: Fork
   private readonly host: Host
   private readonly asking: Asking
+  private readonly observing: Observing
   private readonly facades = new Map<string, FacadeEntry>()
   /** Of sessions that are attached beside the one that is shown. */
   private readonly beside = new Map<string, FacadeEntry>()
@@ -200,6 +201,7 @@ class ClientConnection implements ConnectionShape {
       idleMillis: Duration.toMillis(options.idle ?? 30_000),
       missing: disconnected
     }
+    this.observing = new Observing(this.host, () => this.epoch)
     this.asking = new Asking(fork, () => this.link, () => this.epoch)
     this.interactions = {
       handle: (interaction, handler) => this.asking.handle(interaction, handler),
@@ -264,8 +266,7 @@ class ClientConnection implements ConnectionShape {
     return Effect.suspend(() => Fiber.join(this.fork(Semaphore.withPermits(this.selecting, 1)(Effect.suspend(work)))))
   }
 
-  readonly observe: ConnectionShape["observe"] = (token, effect) =>
-    observeOver(this.host, () => this.epoch, token, effect)
+  readonly observe: ConnectionShape["observe"] = (token, effect) => this.observing.observe(token, effect)
 
   readonly select: ConnectionShape["select"] = (sessionID, { resume = true } = {}) =>
     this.inTurn(() => {

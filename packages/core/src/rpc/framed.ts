@@ -11,12 +11,16 @@ import { Inbox } from "./inbox.ts"
 import type { Flow } from "./inbox.ts"
 import { Outgoing } from "./outgoing.ts"
 import type { Medium } from "./outgoing.ts"
+import { partsLimit } from "./parts.ts"
 import type { Transport } from "./transport.ts"
 
 export interface FrameOptions {
   /** Longest frame in bytes, in both directions; 16 MiB if left out. */
   readonly frameLimit?: number
-  /** Characters that may wait for a peer that does not read, before it is given up; 32 Mi if left out. */
+  /**
+   * Characters that may wait for a peer that does not read, before it is given up; 32 Mi if left out. A message in parts may
+   * wait beside.
+   */
   readonly backlogLimit?: number
 }
 
@@ -40,7 +44,7 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
   const frameLimit = options.frameLimit ?? defaultFrameLimit
   const closed = Deferred.makeUnsafe<void>()
   const inbox = new Inbox(flow)
-  const outgoing = new Outgoing(medium, options.backlogLimit ?? defaultBacklogLimit)
+  const outgoing = new Outgoing(medium, options.backlogLimit ?? defaultBacklogLimit, partsLimit(frameLimit))
   let fault: string | null = null
   let running = false
 
@@ -54,8 +58,8 @@ export const makeFramed = (medium: Medium, flow: Flow | null, options: FrameOpti
     outgoing.leave(reason)
     over()
   }
-  const post = (frame: string, continues = false): boolean => {
-    const result = outgoing.push(frame, continues)
+  const post = (frame: string): boolean => {
+    const result = outgoing.push(frame)
     if (result !== "full") return result === "taken"
     fault = "A peer does not read what it is sent; the connection is closed."
     dismiss(

@@ -6,6 +6,7 @@
  * A hot path, so plain TypeScript.
  */
 import type { ServiceError } from "../service/index.ts"
+import { isPartFrame } from "./parts.ts"
 import { farewell } from "./transport.ts"
 
 /** How frames get onto the medium. */
@@ -32,28 +33,32 @@ const farewellMillis = 5_000
 export class Outgoing {
   private frames: Array<string> = []
   private waiting = 0
+  /** How many of those that wait are of messages in parts, which may be longer than all that may wait else. */
+  private parts = 0
   private blocked = false
   private scheduled = false
   private reason: ServiceError | null = null
   private state: "open" | "leaving" | "closed" = "open"
   private readonly medium: Medium
   private readonly limit: number
+  private readonly partsLimit: number
 
-  /** `limit` is how many characters may wait. */
-  constructor(medium: Medium, limit: number) {
+  /** `limit` is how many characters may wait, `partsLimit` how many of messages in parts beside them. */
+  constructor(medium: Medium, limit: number, partsLimit: number) {
     this.medium = medium
     this.limit = limit
+    this.partsLimit = partsLimit
   }
 
-  /**
-   * `gone` when the peer is, or is given up; `full` says that this frame is one too many, which none is that `continues` a
-   * message.
-   */
-  push(frame: string, continues = false): "taken" | "gone" | "full" {
+  /** False when the peer is gone, or is given up; `full` says that this frame is one too many. */
+  push(frame: string): "taken" | "gone" | "full" {
     if (this.state !== "open") return "gone"
-    if (this.waiting + frame.length > this.limit && this.waiting > 0 && !continues) return "full"
+    const isPart = isPartFrame(frame)
+    const beside = isPart ? this.parts : this.waiting - this.parts
+    if (beside > 0 && beside + frame.length > (isPart ? this.partsLimit : this.limit)) return "full"
     this.frames.push(frame)
     this.waiting += frame.length
+    if (isPart) this.parts += frame.length
     if (this.blocked) return "taken"
     if (this.frames.length >= partFrames && this.medium.answersAtOnce !== true) this.flush()
     else if (!this.scheduled) {
@@ -86,6 +91,7 @@ export class Outgoing {
       const last = farewell(reason)
       this.frames = [last]
       this.waiting = last.length
+      this.parts = 0
     }
     setTimeout(() => this.destroy(), farewellMillis).unref()
     if (!this.blocked) this.flush()
@@ -96,6 +102,7 @@ export class Outgoing {
     this.state = "closed"
     this.frames = []
     this.waiting = 0
+    this.parts = 0
   }
 
   private destroy(): void {
@@ -116,11 +123,16 @@ export class Outgoing {
       const all = this.frames
       this.frames = []
       this.waiting = 0
+      this.parts = 0
       return all
     }
     let count = 0
     let length = 0
-    while (count < this.frames.length && length < batchLength) length += this.frames[count++]?.length ?? 0
+    while (count < this.frames.length && length < batchLength) {
+      const frame = this.frames[count++] ?? ""
+      length += frame.length
+      if (isPartFrame(frame)) this.parts -= frame.length
+    }
     this.waiting -= length
     return this.frames.splice(0, count)
   }

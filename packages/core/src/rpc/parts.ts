@@ -19,9 +19,15 @@ const mostFrames = 16
 /** What of a part's frame is not its text. */
 const overhead = 64
 
+/** Characters of a message in parts, at most. */
+export const partsLimit = (frameLimit: number): number => frameLimit * mostFrames
+
+/** By how the frames that are made here begin. */
+export const isPartFrame = (frame: string): boolean => frame.startsWith(`{"_tag":"Part"`)
+
 /** The frames of a message's text, or `null` if it is too long for that, too. */
 export const partsOf = (text: string, frameLimit: number): ReadonlyArray<string> | null => {
-  if (text.length > frameLimit * mostFrames) return null
+  if (text.length > partsLimit(frameLimit)) return null
   const frames: Array<string> = []
   // A unit takes three bytes at most; only half a pair of surrogates, as a cut leaves it, is written with six.
   const length = Math.max(1, Math.floor((frameLimit - overhead) / 3) - 2)
@@ -43,7 +49,7 @@ export class Parts {
   private readonly limit: number
 
   constructor(frameLimit: number) {
-    this.limit = frameLimit * mostFrames
+    this.limit = partsLimit(frameLimit)
   }
 
   /** The text of the message that this completes; `more` while parts are missing; `wrong` if it is no part, or one too many. */

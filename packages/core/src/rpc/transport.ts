@@ -23,11 +23,8 @@ import type { ServedCalls } from "./served-calls.ts"
 import { EncodedItem } from "./waiting.ts"
 
 export interface Transport {
-  /**
-   * Whether the frame is on its way; false when the connection is closed and it never will be. One that `continues` a message
-   * is taken whatever waits already.
-   */
-  readonly post: (frame: string, continues?: boolean) => boolean
+  /** Whether the frame is on its way; false when the connection is closed and it never will be. */
+  readonly post: (frame: string) => boolean
   /** The same as an effect. */
   readonly send: (frame: string) => Effect.Effect<boolean>
   /** Gives each frame to the handler, one after another, and completes when the connection is closed. */
@@ -205,8 +202,8 @@ export const serverProtocol = (
     let sent = 0
     let received = 0
     let newest = -1
-    const post = (frame: string, continues = false): void => {
-      transport.post(frame, continues)
+    const post = (frame: string): void => {
+      transport.post(frame)
       sent++
     }
     /** Sends an answer, or in its place the reason why it cannot be sent. */
@@ -257,7 +254,7 @@ export const serverProtocol = (
             ? partsOf(frame, transport.frameLimit)
             : null
           if (parts !== null) {
-            for (const [index, part] of parts.entries()) post(part, index > 0)
+            for (const part of parts) post(part)
             return Effect.void
           }
           // The stream behind a chunk that cannot be sent has nobody to send to.

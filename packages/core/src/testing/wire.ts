@@ -24,9 +24,9 @@ export const recordFrames = (connect: Connect): { readonly connect: Connect; rea
     frames,
     connect: Effect.map(connect, (transport) => ({
       ...transport,
-      post: (frame, continues) => {
+      post: (frame) => {
         frames.sent.push(frame)
-        return transport.post(frame, continues)
+        return transport.post(frame)
       },
       send: (frame) => {
         frames.sent.push(frame)
