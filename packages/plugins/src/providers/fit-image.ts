@@ -43,7 +43,9 @@ export const overLimit = (data: string, limit: ImageLimit): string | null => {
 
 /** Beside this file; in the command's bundle it stands once, beside the chunks or above them. */
 const workerFile = (): URL | undefined =>
-  ["./image-worker.ts", "./image-worker.js", "./image-worker.cjs", "../image-worker.cjs"].map((path) => new URL(path, import.meta.url))
+  ["./image-worker.ts", "./image-worker.js", "./image-worker.cjs", "../image-worker.cjs"].map((path) =>
+    new URL(path, import.meta.url)
+  )
     .find((url) => existsSync(url))
 
 /** A copy within the limit, or `null` where none can be made. `data` is Base64. */
