@@ -114,6 +114,22 @@ describe("a tool that a program offers to a session", () => {
       })
     })))
 
+  it.live("whose result is nothing, or what is no value in JSON, has null for it", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const script = [null, undefined, false, 0, ""].flatMap(() => [[call("stock", { stone: "ruby" })], "Done."])
+      const server = yield* startTestServer(script)
+      yield* Effect.promise(async () => {
+        const client = clientOf(server)
+        const { id } = await client.session.create()
+        const values: Array<unknown> = [null, undefined, false, 0, ""]
+        await client.session.tool(id, "stock", { ...stock, execute: () => values.shift() as null })
+        for (let turn = 0; turn < 5; turn++) await client.session.ask(id, "Take it.")
+        expect((await results(client, id)).map(({ isFailure, text }) => `${isFailure} ${text}`)).toEqual(
+          ["null", "null", "false", "0", "(no output)"].map((text) => `false ${JSON.stringify(text)}`)
+        )
+      })
+    })))
+
   it.live("that throws is an error result with its message", () =>
     Effect.scoped(Effect.gen(function*() {
       const server = yield* startTestServer([[call("stock", { stone: "ruby" })], "So be it."])

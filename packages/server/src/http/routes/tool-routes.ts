@@ -89,7 +89,7 @@ export const toolRoutes = (
         if ((result === undefined) === (error === undefined)) {
           return yield* failure("invalid_arguments", "Send a result, or an error, and not both.", { path: "result" })
         }
-        if (JSON.stringify(result ?? error).length > longestAnswer) {
+        if (JSON.stringify(error ?? result).length > longestAnswer) {
           return yield* failure("too_large", `The result is longer than ${longestAnswer} characters.`)
         }
         yield* fleet.records.get(id)
