@@ -58,12 +58,8 @@ export const explain = (exit: Exit.Failure<unknown, Schema.SchemaError>): string
   return `${at === "" ? "" : `at ${at} `}its schema expects ${fault.expected}`
 }
 
-/**
- * Whether encoding makes every object and array anew, of leaves that are JSON, so that the result need not be looked at
- * again. Not where the keys are the value's own, nor where it can be of any depth; and a struct without fields takes anything
- * as it is.
- */
-const isMadeOfLeaves = (ast: SchemaAST.AST): boolean => {
+/** Of a leaf, whether it is the same JSON encoded and decoded; `null` of what has parts. */
+const isPlainLeaf = (ast: SchemaAST.AST): boolean | null => {
   if (ast.encoding !== undefined) return false
   switch (ast._tag) {
     case "Null":
@@ -74,6 +70,20 @@ const isMadeOfLeaves = (ast: SchemaAST.AST): boolean => {
       return true
     case "Literal":
       return typeof ast.literal !== "bigint"
+    default:
+      return null
+  }
+}
+
+/**
+ * Whether encoding makes every object and array anew, of leaves that are JSON, so that the result need not be looked at
+ * again. Not where the keys are the value's own, nor where it can be of any depth; and a struct without fields takes anything
+ * as it is.
+ */
+const isMadeOfLeaves = (ast: SchemaAST.AST): boolean => {
+  const leaf = isPlainLeaf(ast)
+  if (leaf !== null) return leaf
+  switch (ast._tag) {
     case "Arrays":
       return ast.elements.every(isMadeOfLeaves) && ast.rest.every(isMadeOfLeaves)
     case "Objects":
@@ -89,16 +99,9 @@ const isMadeOfLeaves = (ast: SchemaAST.AST): boolean => {
 const isPlain = (ast: SchemaAST.AST, seen: Set<SchemaAST.AST>): boolean => {
   if (seen.has(ast)) return true
   seen.add(ast)
-  if (ast.encoding !== undefined) return false
+  const leaf = isPlainLeaf(ast)
+  if (leaf !== null) return leaf
   switch (ast._tag) {
-    case "Null":
-    case "String":
-    case "Boolean":
-    case "Number":
-    case "TemplateLiteral":
-      return true
-    case "Literal":
-      return typeof ast.literal !== "bigint"
     case "Declaration":
       return ast === Schema.Json.ast || ast === JsonValueSchema.ast
     case "Arrays":
