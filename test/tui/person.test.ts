@@ -1,5 +1,5 @@
 /** What a person does beside talking, in a real terminal: their own editor, the clipboard, a file, prompts taken back. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, it, onTestFinished } from "vitest"
@@ -82,6 +82,24 @@ describe("the person's own editor", { timeout: 40_000 }, () => {
     await terminal.until((now) => now.modes().bracketedPaste && now.text().includes("chat.editOutside: "))
     expect(terminal.screen()).toContain("half a thought")
     expect(readdirSync(home).filter((name) => name.startsWith("bezel-prompt-"))).toEqual([])
+  })
+
+  it("is not what an interrupt ends that arrives just after it", async () => {
+    const home = folder()
+    // What its key did: it ended the editor, and its signal comes to the program after the editor's end.
+    const script = join(home, "late.sh")
+    writeFileSync(
+      script,
+      `echo in the editor; read key; (trap '' INT; sleep 0.1; kill -INT 0; touch ${home}/sent) & exit 0\n`
+    )
+    const terminal = await ready({ TMPDIR: home, VISUAL: `sh ${script}` })
+    terminal.write("half a thought\x07")
+    await terminal.until("in the editor")
+    terminal.write("\r")
+    await terminal.until((now) => now.modes().bracketedPaste && existsSync(join(home, "sent")))
+    terminal.write(" more")
+    await terminal.until((now) => now.screen().includes("half a thought more"))
+    expect(terminal.text()).not.toContain("ended:")
   })
 
   it("is asked for where none is set", async () => {

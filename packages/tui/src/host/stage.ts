@@ -58,6 +58,12 @@ const maxCopied = 74_994
 /** Characters of a message that a terminal is handed. */
 const maxMessage = 200
 
+/**
+ * Milliseconds after another program gave the terminal back in which an interrupt is still that program's. The key interrupts both, and nothing says
+ * that its end is told after the signal. No key of ours is lost by it: ours send no signals.
+ */
+const lateInterruptMillis = 500
+
 const signals: ReadonlyArray<StopSignal> = ["SIGTERM", "SIGHUP", "SIGINT"]
 
 /** Takes the terminal. Fails only by defect: whether there is one is for the caller to find out. */
@@ -71,7 +77,8 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       const cleanups: Array<() => void> = []
       let restored = false
       let suspended = false
-      let handedOver = false
+      /** When a SIGINT is ours again, by the monotonic clock. */
+      let interruptible = 0
 
       const restoreWith = (lastFrame: boolean): void => {
         if (restored) return
@@ -120,11 +127,11 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       const handOver = () => {
         if (restored || suspended) return () => {}
         suspended = true
-        handedOver = true
+        interruptible = Infinity
         tui.stop()
         return () => {
           suspended = false
-          handedOver = false
+          interruptible = performance.now() + lateInterruptMillis
           if (restored) return
           takeAgain()
         }
@@ -133,7 +140,7 @@ export const openStage = (options: StageOptions): Effect.Effect<Stage, never, Sc
       for (const signal of signals) {
         const stop = (): void => {
           // The interrupt key is then meant for the program that has the terminal.
-          if (signal === "SIGINT" && handedOver) return
+          if (signal === "SIGINT" && performance.now() < interruptible) return
           restoreWith(signal !== "SIGHUP")
           options.onSignal(signal)
         }
