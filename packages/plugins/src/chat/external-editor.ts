@@ -32,24 +32,27 @@ const runEditor = (command: string, file: string): Effect.Effect<void, EditorFai
     })
   })
 
-/** The text as it came back from the editor, without the line break at its end that editors add. */
-export const editOutside = (
+/**
+ * Has the prompt edited, and takes what comes back without the line break at its end that editors add. The terminal is away for all of it, the files too:
+ * what is typed before it goes is in the text that the editor gets, and what is typed after it came back goes into the text that the editor left.
+ */
+const editOutside = (
   ui: Pick<TuiContext["ui"], "outside">,
   command: string,
-  text: string
-): Effect.Effect<string, EditorFailed> =>
-  Effect.acquireUseRelease(
+  prompt: EditorHandle
+): Effect.Effect<void, EditorFailed> =>
+  ui.outside(Effect.acquireUseRelease(
     Effect.tryPromise({ try: () => mkdtemp(join(tmpdir(), "bezel-prompt-")), catch: failed }),
     (folder) =>
       Effect.gen(function*() {
         const file = join(folder, "prompt.md")
-        yield* Effect.tryPromise({ try: () => writeFile(file, text, { mode: 0o600 }), catch: failed })
-        yield* ui.outside(runEditor(command, file))
+        yield* Effect.tryPromise({ try: () => writeFile(file, prompt.text(), { mode: 0o600 }), catch: failed })
+        yield* runEditor(command, file)
         const edited = yield* Effect.tryPromise({ try: () => readFile(file, "utf8"), catch: failed })
-        return edited.replace(/\r?\n$/, "")
+        prompt.setText(edited.replace(/\r?\n$/, ""))
       }),
     (folder) => Effect.ignore(Effect.tryPromise(() => rm(folder, { recursive: true, force: true })))
-  )
+  ))
 
 /** Registers the command and its key. */
 export const editing = Effect.fnUntraced(function*(ctx: TuiContext, editor: EditorHandle) {
@@ -61,7 +64,7 @@ export const editing = Effect.fnUntraced(function*(ctx: TuiContext, editor: Edit
         if (command === undefined) {
           return ctx.ui.notify("No editor is set: set VISUAL or EDITOR to the command that starts yours.", "warning")
         }
-        return Effect.map(editOutside(ctx.ui, command, editor.text()), editor.setText)
+        return editOutside(ctx.ui, command, editor)
       })
   })
   yield* ctx.keybindings.bind("ctrl+g", { command: "chat.editOutside" })
