@@ -5,6 +5,7 @@
  */
 import { PhotonImage, resize, SamplingFilter } from "@silvia-odwyer/photon-node"
 import { parentPort } from "node:worker_threads"
+import { type Orientation, orientationOf, turned } from "./orientation.ts"
 
 export interface ShrinkRequest {
   readonly data: Uint8Array
@@ -24,16 +25,29 @@ const jpegQuality = 85
 
 const fits = (bytes: Uint8Array, { encoded }: ShrinkRequest): boolean => Math.ceil(bytes.length / 3) * 4 <= encoded
 
+/** A copy holds no note of how the camera was held. */
+const stood = (image: PhotonImage, orientation: Orientation): PhotonImage => {
+  if (orientation === 1) return image
+  const raw = image.get_raw_pixels()
+  const pixels = { width: image.get_width(), height: image.get_height(), values: new Uint32Array(raw.buffer) }
+  const { height, values, width } = turned(pixels, orientation)
+  return new PhotonImage(new Uint8Array(values.buffer), width, height)
+}
+
 const shrink = (request: ShrinkRequest): Shrunk | null => {
   const whole = PhotonImage.new_from_byteslice(request.data)
+  const orientation = orientationOf(request.data)
   const longest = Math.max(whole.get_width(), whole.get_height())
   for (let side = Math.min(request.side, longest); side >= 1; side = Math.floor(side * 0.7)) {
     const scale = side / longest
-    const image = resize(
-      whole,
-      Math.max(1, Math.round(whole.get_width() * scale)),
-      Math.max(1, Math.round(whole.get_height() * scale)),
-      SamplingFilter.Lanczos3
+    const image = stood(
+      resize(
+        whole,
+        Math.max(1, Math.round(whole.get_width() * scale)),
+        Math.max(1, Math.round(whole.get_height() * scale)),
+        SamplingFilter.Lanczos3
+      ),
+      orientation
     )
     const png = image.get_bytes()
     if (fits(png, request)) return { mediaType: "image/png", data: png }
