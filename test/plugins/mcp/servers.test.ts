@@ -1,5 +1,6 @@
 /** How servers come, go and come back, and what they cannot do to anybody. */
 import { call } from "@bezel/core/testing"
+import type { McpServerState } from "@bezel/plugins/mcp"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Result } from "effect"
 import * as TestClock from "effect/testing/TestClock"
@@ -11,6 +12,10 @@ const mode = (name: string) => (folder: string) => ({ test: { command: program(n
 
 /** Lets everything happen that does not wait for time. */
 const running = (folder: string) => eventually(() => existsSync(join(folder, "ready")))
+
+/** It waits for time: while what is left of its process ends it waits already, but not yet for that. */
+const resting = ({ retryAt, status }: McpServerState) =>
+  status === "failed" || (status === "waiting" && retryAt !== null)
 
 /** Lets virtual time pass until a fiber is done; gives how much of it that took. */
 const secondsUntil = (fiber: Fiber.Fiber<unknown, unknown>) =>
@@ -66,7 +71,7 @@ describe("a server that dies", () => {
         isFailure: true,
         result: "The MCP server test: the connection was lost while this call ran; whether it took effect is unknown."
       })
-      const state = yield* until("test", ({ status }) => status === "waiting")
+      const state = yield* until("test", resting)
       expect(state.error).toBe("its process ended with exit code 3")
       expect(state.tools).toContain("test_echo")
       expect(model.requests.at(-1)?.tools.map(({ name }) => name)).toContain("test_echo")
@@ -113,7 +118,7 @@ describe("a server that dies", () => {
         )
       })
       for (let tries = starts(folder).length; tries < 9; tries = starts(folder).length) {
-        const { retryAt } = yield* until("test", ({ status }) => status === "waiting" || status === "failed")
+        const { retryAt } = yield* until("test", resting)
         if (retryAt === null) break
         yield* TestClock.setTime(retryAt)
         yield* eventually(() => starts(folder).length > tries)
