@@ -234,6 +234,21 @@ describe("without a terminal", () => {
     expect(written).toEqual({ stdout: "", stderr: "✓ bash npm test\n✗ read a b[2J (failed)\n" })
   })
 
+  it("the line of a call that did not run says why", () => {
+    const { output, written } = plain()
+    const finished = ["denied_by_rule", "unattended", "blocked", "internal"].map((code, index) => ({
+      call: tool({ task: `t${index}`, callId: `c${index}`, status: "failed" }),
+      event: { type: "tool.finished", callId: `c${index}`, isError: true, code }
+    }))
+    follow(output, [[started]], [
+      [["set", ["turn", "tools"], finished.map(({ call }) => call)]],
+      ...finished.map(({ event }) => event)
+    ])
+    expect(written.stderr).toBe(
+      ["denied", "nobody could be asked", "blocked", "failed"].map((why) => `✗ bash npm test (${why})\n`).join("")
+    )
+  })
+
   it("an unanswered run leaves stdout empty and says why in one line", () => {
     const { output, written } = plain()
     follow(output, [[started, part(text("half an ans"))]])

@@ -48,11 +48,11 @@ describe("bezel run --agent", () => {
   it("plans without changing anything, whatever is allowed, and goes on with another agent", async () => {
     const home = makeHome()
     const planned = await home.run(["run", "--yes", "--agent", "plan", "write a: x then run touch b then run ls"])
-    expect(planned.stderr).toBe("✗ bash touch b (failed)\n✓ bash ls\n")
+    expect(planned.stderr).toBe("✗ bash touch b (denied)\n✓ bash ls\n")
     expect(planned.stdout).toContain('The agent plan only reads, and the command "touch b" is not known to only read')
     expect(planned.code).toBe(0)
     const same = await home.run(["run", "--yes", "--continue", "run touch b"])
-    expect(same.stderr).toBe("✗ bash touch b (failed)\n")
+    expect(same.stderr).toBe("✗ bash touch b (denied)\n")
     const done = await home.run(["run", "--yes", "--continue", "--agent", "build", "run touch b then list"])
     expect(done.stdout).toMatch(/^b$/m)
   })
@@ -64,7 +64,7 @@ describe("bezel run --agent", () => {
     expect(ended.code).toBe(2)
     expect(ended.stderr).toContain(`${home.work}/.bezel/agents is not trusted`)
     const trusted = await home.run(["run", "--trust", "--yes", "--agent", "theirs", "run rm x"])
-    expect(trusted.stderr).toBe("✗ bash rm x (failed)\n")
+    expect(trusted.stderr).toBe("✗ bash rm x (denied)\n")
   })
 })
 

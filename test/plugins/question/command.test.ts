@@ -8,7 +8,7 @@ describe("bezel run", () => {
     const ended = await home.run(["run", "ask Which colour? red | green | blue"])
     expect(ended.code).toBe(3)
     expect(ended.stdout).toContain("Nobody is here to answer")
-    expect(ended.stderr).toContain("✗ question Which colour? (failed)")
+    expect(ended.stderr).toContain("✗ question Which colour? (nobody could be asked)")
   })
 
   it("does so with --yes too, which allows and does not answer", async () => {

@@ -36,6 +36,13 @@ const messageOf = (data: unknown): string | null =>
     ? data.message
     : null
 
+/** What the line of a call says that did not run, by the code of its result. */
+const refusals = new Map<unknown, string>([
+  ["denied_by_rule", "denied"],
+  ["blocked", "blocked"],
+  ["unattended", "nobody could be asked"]
+])
+
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
 export class Plain implements RunOutput {
@@ -59,10 +66,13 @@ export class Plain implements RunOutput {
   step(step: Step): void {
     if (step.text !== "" && this.#options.stdoutIsTerminal) this.#stream(step.text)
     const { turn } = step.view
+    const codes = new Map(
+      step.events.flatMap((event) => event.type === "tool.finished" ? [[event.callId, event.code] as const] : [])
+    )
     for (const tool of turn?.tools ?? []) {
       if (tool.entry === null || this.#reported.has(tool.task)) continue
       this.#reported.add(tool.task)
-      this.#line(this.#toolLine(tool))
+      this.#line(this.#toolLine(tool, codes.get(tool.callId)))
     }
     for (const event of step.events) {
       if (event.type === "generation.started") this.#endStream()
@@ -144,10 +154,10 @@ export class Plain implements RunOutput {
     this.#options.stderr(`${text}\n`)
   }
 
-  #toolLine(tool: ViewTool): string {
+  #toolLine(tool: ViewTool, code: unknown): string {
     const title = callTitle(tool.name, tool.args, this.#room())
     if (tool.status === "completed") return `${this.#paint(32, "✓")} ${title}`
-    const why = tool.status === "aborted" ? "aborted" : "failed"
+    const why = refusals.get(code) ?? (tool.status === "aborted" ? "aborted" : "failed")
     return `${this.#paint(31, "✗")} ${title} (${why})`
   }
 
