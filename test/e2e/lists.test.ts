@@ -10,18 +10,45 @@ describe("a list", { timeout: 60_000 }, () => {
   it("is of what there is, and names the plugins that have failed beside it", async () => {
     const home = makeHome()
     home.settings({ plugins: [home.write("broken.ts", 'throw new Error("no ticket system")\n')] })
-    for (const [list, first] of [["tool", "apply_patch"], ["model", "bezel/offline"], ["agent", "build"]] as const) {
+    const lists = [["tool", "apply_patch"], ["model", "bezel/offline"], ["agent", "build"], ["plugin", "bezel.tools"]]
+    for (const [list = "", first = ""] of lists) {
       const { code, stderr, stdout } = await home.run([list, "list"], options)
       expect([list, code]).toEqual([list, 0])
       expect(stdout).toMatch(new RegExp(`^${first}\\b`, "m"))
       expect(stderr).toMatch(
-        /^bezel: The plugin broken\.ts has failed, so what it has is missing here: .*no ticket system.*\n$/
+        /^bezel: Plugin broken\.ts failed in the session host during load: .*no ticket system.*\n$/
       )
     }
-    // This one shows them itself.
     const plugins = await home.run(["plugin", "list"], options)
-    expect(plugins.stderr).toBe("")
     expect(plugins.stdout).toMatch(/^broken\.ts\s+failed\s.*no ticket system/m)
+  })
+
+  it("says which agents cannot be used and why, and what of a project is not trusted", async () => {
+    const home = makeHome()
+    const file = home.write(".config/bezel/agents/mine.md", "---\ndescripton: Reviews\n---\nReview.\n")
+    home.write("work/.bezel/agents/theirs.md", "Work.\n")
+    home.write("work/.bezel/commands/theirs.md", "Work.\n")
+    const broken =
+      `bezel: The agent "mine" in ${file} cannot be used: line 2: its front matter has a member that is not ` +
+      "known here: descripton.\n"
+    const { stderr } = await home.run(["agent", "list"], options)
+    expect(stderr).toContain(broken)
+    expect(stderr).toContain(
+      `bezel: ${home.work}/.bezel/agents, ${home.work}/.bezel/commands are not trusted, so what is in them has no effect ` +
+        "(--trust takes it all for this run)\n"
+    )
+    expect(await home.run(["agent", "list", "--trust"], options)).toMatchObject({
+      stderr: broken,
+      stdout: expect.stringMatching(/^theirs\s/m)
+    })
+  })
+
+  it("tells that a list of models cannot be read", async () => {
+    const home = makeHome()
+    const file = home.write(".config/bezel/models.json", '{ "mine": { "a": { "contextwindow": 1 } } }')
+    expect((await home.run(["model", "list"], options)).stderr).toBe(
+      `bezel: ${file} is not used: expected no member of this name at mine.a.contextwindow\n`
+    )
   })
 
   it("of no skills says where they are looked for, and leaves stdout to lists", async () => {

@@ -18,8 +18,11 @@ it.effect.each<readonly [content: string, why: RegExp]>([
   ["null", /^expected an object$/],
   ['{ "mine": 5 }', /^expected an object at mine$/],
   ['{ "mine": { "large": { "contextWindow": "much" } } }', /^expected .* at mine\.large\.contextWindow$/],
-  ['{ "models": { "t": { "zz": { "name": "Z" } } } }', /^expected no such key at models\.t\.zz$/],
-  ['{ "mine": { "a": { "x": 1 }, "b": { "y": 2 } } }', /^expected no such key at mine\.a\.x, and 1 more like that$/]
+  ['{ "models": { "t": { "zz": { "name": "Z" } } } }', /^expected no member of this name at models\.t\.zz$/],
+  [
+    '{ "mine": { "a": { "x": 1 }, "b": { "y": 2 } } }',
+    /^expected no member of this name at mine\.a\.x, and 1 more like that$/
+  ]
 ])("a file with %j is not used, and it is said why", ([content, why]) =>
   Effect.gen(function*() {
     const { cache, config } = yield* folders

@@ -7,6 +7,7 @@ import type { Option } from "../arguments/option.ts"
 import { exitCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
+import { folderNotices, settingsNotices } from "../host/notices.ts"
 import { findOutsidePlugins, isTrusted } from "../host/outside-plugins.ts"
 import { runProcess } from "../host/process.ts"
 import { oneLine } from "../run/text.ts"
@@ -28,33 +29,38 @@ interface Row {
 interface ListingOptions {
   /** Said on stderr where there is nothing to list, so that stdout stays empty. */
   readonly none?: (paths: AppPathsShape) => string
-  /** The list itself shows plugins that have failed. */
-  readonly showsFailed?: boolean
 }
 
 /**
- * A command that prints one row for each of something. What plugins would have added that have failed is missing in it, so
- * they are told, on stderr.
+ * A command that prints one row for each of something. What is missing in it and why is told on stderr: plugins that have
+ * failed, files that cannot be used, what of a project is not trusted.
  */
 export const listing = (
   rows: (place: Place & { readonly trust: boolean }) => Effect.Effect<ReadonlyArray<Row>, never, AppPaths | Trust>,
-  { none, showsFailed = false }: ListingOptions = {}
+  { none }: ListingOptions = {}
 ): Execute<ListOptions> =>
-(options, _, environment) =>
-  runProcess(
+(options, _, environment) => {
+  const told = new Set<string>()
+  const tell = (message: string): void => {
+    if (!told.has(message)) warn(message)
+    told.add(message)
+  }
+  return runProcess(
     Effect.gen(function*() {
       const place = yield* openLocation(options.dir ?? currentFolder())
+      settingsNotices(place.settings).forEach(tell)
+      if (!options.trust) (yield* folderNotices(place.location.directory)).forEach(tell)
       const all = yield* rows({ ...place, trust: options.trust })
       if (options.json) { for (const row of all) process.stdout.write(`${JSON.stringify(row.json)}\n`) }
       else process.stdout.write(columns(all.map((row) => row.cells)))
       if (all.length === 0 && none !== undefined) warn(none(yield* AppPaths))
-      const failed = showsFailed ? [] : (yield* place.plugins).filter(({ state }) => state === "failed")
-      for (const { error, id } of failed) {
-        warn(`The plugin ${id} has failed, so what it has is missing here: ${error ?? "it did not say why"}`)
-      }
       return exitCode.answered
-    }).pipe(Effect.scoped, Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {} })))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(locationsLayer({ environment, trust: options.trust, plugins: {}, onWarning: tell }))
+    )
   )
+}
 
 function columns(rows: ReadonlyArray<ReadonlyArray<string>>): string {
   const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0))
@@ -101,10 +107,7 @@ export const toolList = listing(({ mcp, tools }) =>
 )
 
 /** Versions and origins are told of all, and of those that are reached in several ways, the other ways. */
-export const pluginList = listing(
-  (place) => pluginRows(place),
-  { showsFailed: true }
-)
+export const pluginList = listing((place) => pluginRows(place))
 
 const pluginRows = (place: Place & { readonly trust: boolean }) =>
   Effect.gen(function*() {

@@ -127,9 +127,9 @@ export const doctor: Execute<DoctorOptions> = (options, _, environment) => {
         ...(reader.skipped.length === 0 ? [] : [
           warning(
             "trust",
-            `this project is ${trust.status}: ${
-              reader.skipped.map((item) => item.key).join(", ")
-            } in it have no effect; start bezel here to be asked, or pass --trust`
+            `this project is ${trust.status}: ${reader.skipped.map((item) => item.key).join(", ")} in it ${
+              reader.skipped.length === 1 ? "has" : "have"
+            } no effect; start bezel here to be asked, or pass --trust`
           )
         ])
       ]

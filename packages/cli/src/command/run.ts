@@ -1,6 +1,5 @@
 /** `bezel run`: one prompt without a screen. Arguments in, the streams and the exit code out; the work is in `run/`. */
 import { type ModelRef, parseModelRef } from "@bezel/core/model"
-import { type SettingsReader, Trust } from "@bezel/core/settings"
 import type { McpConnectionsShape } from "@bezel/plugins/mcp/contract"
 import { parseRule, type PermissionGateShape } from "@bezel/plugins/permissions"
 import * as Deferred from "effect/Deferred"
@@ -11,6 +10,7 @@ import type { Option } from "../arguments/option.ts"
 import { Exit, exitCode } from "../exit.ts"
 import { currentFolder } from "../host/current-folder.ts"
 import { locationsLayer, openLocation } from "../host/location.ts"
+import { folderNotices, settingsNotices } from "../host/notices.ts"
 import { runProcess } from "../host/process.ts"
 import { expandCalled } from "../run/called.ts"
 import { JsonLines } from "../run/json-lines.ts"
@@ -172,28 +172,3 @@ const serverWarnings = ({ list, settled }: McpConnectionsShape) =>
         `the MCP server ${name} is not connected, so its tools are not offered: ${error ?? "it did not say why"}`
       )
   )
-
-/** The same of folders in `.bezel` whose files do nothing until they are trusted. */
-const folderNotices = (directory: string) =>
-  Effect.gen(function*() {
-    const { sets, status } = yield* Effect.flatMap(Trust, (trust) => trust.status(directory))
-    return status === "trusted"
-      ? []
-      : sets.filter((item) => item.keys.length === 0).map(({ file }) =>
-        `${file} is not trusted, so what is in it has no effect (--trust takes it all for this run)`
-      )
-  }).pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))
-
-/** What a person should know of the settings before anything runs. */
-function settingsNotices(settings: SettingsReader): ReadonlyArray<string> {
-  const files = [...new Set(settings.skipped.map((item) => item.file))]
-  return [
-    ...files.map((file) => {
-      const keys = settings.skipped.filter((item) => item.file === file).map((item) => item.key)
-      return `${file} is not trusted, so ${keys.join(", ")} in it ${
-        keys.length === 1 ? "has" : "have"
-      } no effect (--trust takes it all for this run)`
-    }),
-    ...settings.warnings
-  ]
-}

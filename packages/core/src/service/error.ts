@@ -95,7 +95,7 @@ const walk = (issue: SchemaIssue.Issue, path: ReadonlyArray<string | number>, fo
       found.push({ path, expected: "a value, it is missing" })
       return
     case "UnexpectedKey":
-      found.push({ path, expected: "no such key" })
+      found.push({ path, expected: "no member of this name" })
       return
     case "InvalidType":
       found.push({ path, expected: describe(issue.ast.annotations, typeName(issue.ast)) })

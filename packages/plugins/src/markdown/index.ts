@@ -86,7 +86,9 @@ export const decodeHead = <A, I>(
   )
   const [member] = path
   return fault(
-    `its front matter is not valid: ${oneLine(decoded.failure)}`,
+    issue?.message === "Expected no excess property"
+      ? `its front matter has a member that is not known here: ${path.join(".")}`
+      : `its front matter is not valid: ${oneLine(decoded.failure)}`,
     member === undefined ? null : lineOfMember(markdown, member)
   )
 }
