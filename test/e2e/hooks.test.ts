@@ -76,6 +76,28 @@ describe("hooks of the user", () => {
     expect(existsSync(join(home.work, "hooked"))).toBe(true)
   }, 30_000)
 
+  it("for a tool that there is not are told, and those for all that a rule calls so run", async () => {
+    const home = makeHome()
+    const server = await serve(
+      { calls: [{ name: "web_fetch", args: { url: "https://example.com" } }] },
+      { text: "Nothing." }
+    )
+    home.useServer(server, {
+      hooks: {
+        beforeTool: [
+          { match: ["lst", "li*", "files_*"], command: "true" },
+          { match: "web", command: "echo not today >&2; exit 2" }
+        ]
+      },
+      mcp: { files: { command: ["/no/such/program"], enabled: false } }
+    })
+    const ended = await home.run(["run", "--yes", "look"])
+    expect(ended.stderr).toBe(
+      'bezel: The hook "true" does not run for "lst": there is no tool "lst" here; did you mean list?\n' +
+        "✗ web_fetch https://example.com (blocked)\n"
+    )
+  }, 30_000)
+
   it("written wrongly are refused with the place of the fault", async () => {
     const home = makeHome()
     home.settings({ hooks: { beforeTool: [{ command: "true", timeout: -1 }] } })

@@ -56,7 +56,7 @@ describe("a command before a tool", () => {
   it.live.each([
     ["ends otherwise", "echo oops >&2; exit 1", "it ended with exit code 1: oops"],
     ["is killed", "kill -9 $$", "it was ended by SIGKILL"],
-    ["takes too long", "sleep 60", "it took longer than 0.3 seconds and was ended"],
+    ["takes too long", "sleep 60", "it took longer than 0.3 s and was ended"],
     ["prints an answer that is not known", `echo '{"continue":false}'`, "what it printed is JSON, but not an answer"],
     ["prints half an answer", `echo '{"decision":'`, "what it printed is JSON, but not an answer"],
     ["is not there", "/no/such/hook", "it ended with exit code 127"]
@@ -84,7 +84,7 @@ describe("a command before a tool", () => {
         [[say("a"), call("other", { text: "$HOME" })], "ok"]
       )
       yield* host.ask(yield* start, "go")
-      expect(results()[0]?.result).toContain("it could not be started")
+      expect(results()[0]?.result).toContain("it could not be started: there is no program /no/such/hook")
       expect(ran).toEqual(["other $HOME"])
     }).pipe(Effect.scoped))
 

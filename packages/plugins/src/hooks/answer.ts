@@ -34,7 +34,7 @@ export const readOutcome = (outcome: HookOutcome, timeoutMs: number): Said => {
   const { exitCode, signal, stderr, stdout, timedOut } = outcome
   const words = lastLine(stderr)
   const because = words === "" ? "" : `: ${words}`
-  if (timedOut) return { type: "failed", problem: `it took longer than ${timeoutMs / 1_000} seconds and was ended` }
+  if (timedOut) return { type: "failed", problem: `it took longer than ${timeoutMs / 1_000} s and was ended` }
   if (exitCode === 2) return { type: "no", reason: cut(stderr) }
   if (exitCode === null) return { type: "failed", problem: `it was ended by ${signal}${because}` }
   if (exitCode !== 0) return { type: "failed", problem: `it ended with exit code ${exitCode}${because}` }

@@ -56,10 +56,11 @@ const start = (options: HookCommand): Effect.Effect<Running, { readonly message:
   Effect.callback((resume) => {
     const { command } = options
     const [program, ...args] = typeof command === "string" ? ["/bin/sh", "-c", command] : command
-    const failed = (cause: unknown) =>
-      resume(
-        Effect.fail({ message: `it could not be started: ${cause instanceof Error ? cause.message : String(cause)}` })
-      )
+    const failed = (cause: unknown) => {
+      const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+      const why = isMissing ? `there is no program ${program}` : cause instanceof Error ? cause.message : String(cause)
+      resume(Effect.fail({ message: `it could not be started: ${why}` }))
+    }
     try {
       const mark = randomUUID()
       const child = spawn(program ?? "", args, {

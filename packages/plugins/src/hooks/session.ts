@@ -16,14 +16,18 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { createHash } from "node:crypto"
-import { coversAccess } from "../permissions/contract.ts"
+import { useIfThere } from "../optional/index.ts"
+import { accessOfTool, coversAccess, PermissionGate } from "../permissions/contract.ts"
 import { readOutcome, Said } from "./answer.ts"
 import { type CallPlace, makeCalls } from "./calls.ts"
 import { runHookCommand } from "./command.ts"
 import { type CallStatus, HooksSetting, type ToolHook, type TurnHook } from "./contract.ts"
 
 type Context =
-  & Pick<SessionContext, "hooks" | "location" | "namespace" | "onSession" | "settings">
+  & Pick<
+    SessionContext,
+    "find" | "hooks" | "location" | "namespace" | "onActivate" | "onSession" | "settings" | "use"
+  >
   & { readonly session: Pick<SessionContext["session"], "get"> }
 
 const usualTimeout = 60
@@ -32,8 +36,12 @@ const maxContinuations = 5
 /** Characters of a result or an answer that a command is given. */
 const maxText = 256 * 1024
 
-const matches = ({ match = "*" }: ToolHook, tool: string): boolean =>
-  (typeof match === "string" ? [match] : match).some((name) => name === "*" || coversAccess(name, tool))
+const namesOf = ({ match = "*" }: ToolHook): ReadonlyArray<string> => typeof match === "string" ? [match] : match
+
+const matches = (hook: ToolHook, tool: string): boolean => {
+  const access = Object.hasOwn(accessOfTool, tool) ? accessOfTool[tool] : undefined
+  return namesOf(hook).some((name) => name === "*" || name === access || coversAccess(name, tool))
+}
 
 const limitOf = (hooks: ReadonlyArray<ToolHook | TurnHook>): Duration.Duration =>
   // The commands have limits of their own; this one is for what they cannot be blamed for.
@@ -69,6 +77,17 @@ export const session = Effect.fn("hooks/session")(function*(ctx: Context) {
   const { afterTool = [], beforeTool = [], turnEnd = [] } = ctx.settings.get(HooksSetting)
   if (beforeTool.length + afterTool.length + turnEnd.length === 0) return
   const namespace = yield* ctx.namespace("hooks", { sticky: { open: {} } })
+
+  // Once all tools are there. Who has a slip of the pen in a name believes to have a gate.
+  yield* ctx.onActivate(Effect.gen(function*() {
+    const permissions = yield* useIfThere(ctx, PermissionGate)
+    if (permissions === null) return
+    for (const hook of [...beforeTool, ...afterTool]) {
+      for (const { access, message } of yield* permissions.unknown(namesOf(hook))) {
+        yield* Effect.logWarning(`The hook ${shown(hook)} does not run for ${JSON.stringify(access)}: ${message}`)
+      }
+    }
+  }))
 
   const run = (
     hook: ToolHook | TurnHook,
