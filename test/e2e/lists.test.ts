@@ -68,6 +68,35 @@ describe("a list", { timeout: 60_000 }, () => {
   })
 })
 
+describe("bezel session list", { timeout: 60_000 }, () => {
+  it("has the time of where one is", async () => {
+    const home = makeHome()
+    await home.run(["run", "hello"], options)
+    const [record] = (await home.run(["session", "list", "--json"], options)).lines()
+    const at = new Date(Number(record?.["updatedAt"]))
+    for (const [zone, locale] of [["Asia/Tokyo", "sv"], ["America/St_Johns", "sv"]] as const) {
+      const shown = at.toLocaleString(locale, { timeZone: zone, dateStyle: "short", timeStyle: "short" })
+      expect((await home.run(["session", "list"], { env: { ...options.env, TZ: zone } })).stdout).toContain(
+        `  ${shown}  `
+      )
+    }
+  })
+
+  it("says where there is none", async () => {
+    const home = makeHome()
+    expect(await home.run(["session", "list"], options)).toMatchObject({
+      code: 0,
+      stdout: "",
+      stderr: "bezel: there is no session in this folder; bezel session list --all shows those of every folder\n"
+    })
+    expect(await home.run(["session", "list", "--all", "--search", "shop"], options)).toMatchObject({
+      code: 0,
+      stdout: "",
+      stderr: 'bezel: there is no session with "shop" in its title\n'
+    })
+  })
+})
+
 describe("bezel plugin add", () => {
   it("says of a file that is no plugin what one is", async () => {
     const home = makeHome()

@@ -39,7 +39,12 @@ const readBounded = (file: string): string => {
 
 const readJson = (file: string): Effect.Effect<unknown, Exit> => {
   const name = file === "-" ? "stdin" : file
-  const reason = (error: unknown): string => error instanceof Error ? error.message : String(error)
+  const reason = (error: unknown): string =>
+    !(error instanceof Error)
+      ? String(error)
+      : "code" in error && error.code === "ENOENT"
+      ? "it does not exist"
+      : error.message
   return Effect.try({
     try: () => readBounded(file),
     catch: (error) => usage(`${name} cannot be read: ${reason(error)}`)

@@ -46,6 +46,7 @@ export const sessionList: Execute<
     Effect.gen(function*() {
       const store = yield* SessionStore
       const location = options.all ? {} : { location: yield* resolveLocation(options.dir ?? currentFolder()) }
+      let isEmpty = true
       let cursor: string | null = null
       do {
         const page: { readonly sessions: ReadonlyArray<SessionRecord>; readonly cursor: string | null } = yield* store
@@ -57,18 +58,29 @@ export const sessionList: Execute<
             ...(cursor === null ? {} : { cursor })
           })
         for (const record of page.sessions) {
+          isEmpty = false
           process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : listLine(record, options.all))
         }
         cursor = page.cursor
       } while (cursor !== null)
+      if (isEmpty) {
+        const named = options.search === null ? "" : ` with ${JSON.stringify(options.search)} in its title`
+        const more = options.all ? "" : " in this folder; bezel session list --all shows those of every folder"
+        process.stderr.write(`bezel: there is no session${named}${more}\n`)
+      }
       return exitCode.answered
     })
   )
 
+/** For the person at this machine; `--json` has the same in milliseconds since the epoch. */
+const localMinute = (time: number): string =>
+  new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16).replace("T", " ")
+
 function listLine(record: SessionRecord, withFolder: boolean): string {
-  const when = new Date(record.updatedAt).toISOString().slice(0, 16).replace("T", " ")
   const title = record.title === "" ? "(no title)" : oneLine(record.title, 80)
-  return `${record.id}  ${when}  ${shown(title)}${withFolder ? `  ${shown(record.location.directory)}` : ""}\n`
+  return `${record.id}  ${localMinute(record.updatedAt)}  ${shown(title)}${
+    withFolder ? `  ${shown(record.location.directory)}` : ""
+  }\n`
 }
 
 /** Every message of a session, oldest first, a page at a time. */
