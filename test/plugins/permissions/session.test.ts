@@ -1,7 +1,9 @@
 import { Conversation, conversationKey, Plugin } from "@bezel/core/host"
 import { InteractionBroker } from "@bezel/core/service"
-import { call } from "@bezel/core/testing"
+import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
+import { call, emptySettings } from "@bezel/core/testing"
 import type { ApprovalResponse, PermissionOptions } from "@bezel/plugins/permissions"
+import { LimitsSetting } from "@bezel/plugins/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Option, Stream } from "effect"
 import * as fs from "node:fs"
@@ -176,6 +178,24 @@ describe("a person", () => {
       expect(ran).toEqual(["write a", "write c"])
       expect(yield* codes(host, other.id)).toEqual(["unattended"])
       expect(yield* codes(host, sessionID)).toEqual([null, null, "denied_by_rule"])
+    }).pipe(Effect.scoped))
+
+  it.live("what nobody answers within the limit of the settings is not run, and is not told as a no", () =>
+    Effect.gen(function*() {
+      const settings: SettingsReader = {
+        ...emptySettings,
+        get: <A>(key: SettingsKey<A>): A => key.name === LimitsSetting.name ? { answerSeconds: 1 } as A : key.default
+      }
+      const { host, ran, results, sessionID } = yield* world([[bash("make")], "done"], { settings, unattended: "wait" })
+      const { asked } = yield* person(host, sessionID, () => Effect.never)
+      expect(yield* host.ask(sessionID, "go")).toBe("done")
+      expect(asked).toHaveLength(1)
+      expect(ran).toEqual([])
+      expect(results()).toMatchObject([{
+        isFailure: true,
+        result: expect.stringMatching(/did not answer in time, so it was not run.*Nobody said no/)
+      }])
+      expect(yield* codes(host, sessionID)).toEqual(["expired"])
     }).pipe(Effect.scoped))
 
   it.live("calls of one answer are asked one after the other, and a grant settles those that wait", () =>

@@ -1,8 +1,10 @@
 import { Conversation, conversationKey, Plugin, PluginKernel } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
 import { InteractionBroker, type Unattended } from "@bezel/core/service"
+import type { SettingsKey, SettingsReader } from "@bezel/core/settings"
 import {
   call,
+  emptySettings,
   scriptedModel,
   type ScriptedTurn,
   testPresentation,
@@ -10,23 +12,25 @@ import {
   testSessionHost,
   testSessions
 } from "@bezel/core/testing"
-import {
-  Question,
-  type QuestionOptions,
-  type QuestionRequest,
-  type QuestionResponse
-} from "@bezel/plugins/question/contract"
+import { Question, type QuestionRequest, type QuestionResponse } from "@bezel/plugins/question/contract"
 import { session as question } from "@bezel/plugins/question/session"
+import { LimitsSetting } from "@bezel/plugins/settings"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
 import { drained, eventually } from "../../eventually.ts"
 
 type Sessions = Effect.Success<typeof testSessions>
 
+/** Where an answer has to come within a second. */
+const hasty: SettingsReader = {
+  ...emptySettings,
+  get: <A>(key: SettingsKey<A>): A => key.name === LimitsSetting.name ? { answerSeconds: 1 } as A : key.default
+}
+
 const world = (
   script: ReadonlyArray<ScriptedTurn>,
   given: {
-    readonly options?: QuestionOptions
+    readonly settings?: SettingsReader
     readonly unattended?: Unattended
     readonly sessions?: Sessions
     readonly sessionID?: string
@@ -42,8 +46,9 @@ const world = (
     ], {
       model,
       entries: {
-        "bezel.question": { required: true, ...(given.options === undefined ? {} : { options: { ...given.options } }) }
+        "bezel.question": { required: true }
       },
+      ...(given.settings === undefined ? {} : { settings: given.settings }),
       ...(given.sessions === undefined ? {} : { sessions: given.sessions }),
       ...(given.directory === undefined ? {} : { directory: given.directory })
     })
@@ -126,7 +131,7 @@ describe("the question tool", () => {
       const declined = yield* world(ask)
       yield* person(declined.host, declined.id, () => Effect.succeed("declined"))
       yield* declined.host.ask(declined.id, "go")
-      const expired = yield* world(ask, { options: { timeLimitSeconds: 1 } })
+      const expired = yield* world(ask, { settings: hasty })
       yield* person(expired.host, expired.id, () => Effect.never)
       yield* expired.host.ask(expired.id, "go")
       const unattended = yield* world(ask, { unattended: "deny" })
@@ -219,12 +224,6 @@ describe("the question tool", () => {
       const { host, id, results } = yield* world([[call("question", args)], "done"], { unattended: "deny" })
       yield* host.ask(id, "go")
       expect(results()).toMatchObject([{ result: expect.stringContaining(told) }])
-    }).pipe(Effect.scoped))
-
-  it.live("refuses options of the plugin that it does not know, in one sentence", () =>
-    Effect.gen(function*() {
-      const exit = yield* Effect.exit(world([], { options: { timeLimitSeconds: 0 } }))
-      expect(JSON.stringify(exit)).toContain("The options of the question plugin are not valid")
     }).pipe(Effect.scoped))
 })
 

@@ -13,6 +13,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import { Credentials } from "../accounts/contract.ts"
 import { Question } from "../question/contract.ts"
+import { answerLimit, LimitsSetting } from "../settings/contract.ts"
 import { promptResult } from "./content.ts"
 import {
   McpConnections,
@@ -254,7 +255,8 @@ export const session = Effect.fn("mcp/session")(function*(ctx: Context) {
         location: ctx.location.directory,
         version: version ?? "0.0.0",
         token: tokenOf(name, setting),
-        ask: (request, sessionID) => ctx.interactions.request(Question, request, { sessionID }),
+        ask: (request, sessionID) =>
+          ctx.interactions.request(Question, request, { sessionID, ...answerLimit(ctx.settings.get(LimitsSetting)) }),
         rootOf,
         log: (line) => {
           Queue.offerUnsafe(lines, [name, line])

@@ -25,6 +25,7 @@ import { createHash } from "node:crypto"
 import * as os from "node:os"
 import { McpSetting } from "../mcp/contract.ts"
 import { toolPrefix } from "../mcp/text.ts"
+import { answerLimit, LimitsSetting } from "../settings/contract.ts"
 import { unknownAccesses } from "./access-names.ts"
 import {
   Approval,
@@ -171,7 +172,7 @@ export const session = Effect.fn("permissions/session")(function*(ctx: Context) 
       subjects: call.permission.subjects,
       reasons: decision.reasons,
       grants: decision.grants
-    }, { sessionID: api.sessionID })
+    }, { sessionID: api.sessionID, ...answerLimit(ctx.settings.get(LimitsSetting)) })
     switch (outcome.type) {
       case "answered":
         return yield* answered({ namespace, project }, call, api, decision, outcome.response)

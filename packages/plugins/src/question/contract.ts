@@ -45,10 +45,3 @@ export const QuestionDetails = Schema.Struct({
   answer: Schema.NullOr(Schema.String)
 })
 export type QuestionDetails = typeof QuestionDetails.Type
-
-/** Options of the plugin in the manifest. */
-export const QuestionOptions = Schema.Struct({
-  /** How long a question waits for its answer, in seconds; default: for ever. */
-  timeLimitSeconds: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)))
-})
-export type QuestionOptions = typeof QuestionOptions.Type

@@ -9,25 +9,19 @@
  */
 import type { SessionContext } from "@bezel/core/host"
 import { tool, type ToolCall, ToolFailure, type ToolResult, toolResult, type ToolResultCode } from "@bezel/core/tool"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { answerLimit, LimitsSetting } from "../settings/contract.ts"
 import {
   Question,
   type QuestionDetails,
-  QuestionOptions,
   type QuestionOutcome,
   type QuestionRequest,
   QuestionResponse
 } from "./contract.ts"
 
-/** The plugin's options are not what it takes. */
-export class QuestionOptionsError extends Schema.TaggedError<QuestionOptionsError>()("QuestionOptionsError", {
-  message: Schema.String
-}) {}
-
-type Context = Pick<SessionContext, "options" | "tool"> & {
+type Context = Pick<SessionContext, "settings" | "tool"> & {
   readonly interactions: Pick<SessionContext["interactions"], "request">
 }
 
@@ -62,14 +56,13 @@ const attempts = 3
 
 const ask = Effect.fnUntraced(function*(
   ctx: Context,
-  options: QuestionOptions,
   request: QuestionRequest,
   call: ToolCall
 ) {
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const outcome = yield* ctx.interactions.request(Question, request, {
       sessionID: call.sessionID,
-      ...(options.timeLimitSeconds === undefined ? {} : { timeLimit: Duration.seconds(options.timeLimitSeconds) })
+      ...answerLimit(ctx.settings.get(LimitsSetting))
     })
     if (outcome.type !== "answered") return outcome.type
     if (isAnswer(request, outcome.response)) return outcome.response
@@ -109,7 +102,7 @@ const result = (request: QuestionRequest, ended: QuestionResponse | ToolResultCo
 }
 
 /** The tool over whatever asks. */
-const questionTool = (ctx: Context, options: QuestionOptions) =>
+const questionTool = (ctx: Context) =>
   tool({
     description:
       "Asks the user a question and waits for the answer: one of the given options, or their own words. For what " +
@@ -121,7 +114,7 @@ const questionTool = (ctx: Context, options: QuestionOptions) =>
       const request = requestOf(input)
       const remembered = Schema.decodeUnknownOption(QuestionResponse)(yield* call.memo("answer"))
       if (Option.isSome(remembered) && isAnswer(request, remembered.value)) return result(request, remembered.value)
-      const ended = yield* ask(ctx, options, request, call)
+      const ended = yield* ask(ctx, request, call)
       if (typeof ended === "string") return result(request, ended)
       // Two answers that race both get the one that was first.
       return result(request, yield* call.memo("answer", ended))
@@ -130,10 +123,5 @@ const questionTool = (ctx: Context, options: QuestionOptions) =>
 
 /** The facet for session hosts. */
 export const session = Effect.fn("question/session")(function*(ctx: Context) {
-  const options = yield* Effect.mapError(
-    Schema.decodeUnknownEffect(QuestionOptions, { onExcessProperty: "error" })(ctx.options ?? {}),
-    (error) =>
-      new QuestionOptionsError({ message: `The options of the question plugin are not valid: ${error.message}` })
-  )
-  yield* ctx.tool.transform((draft) => draft.set("question", questionTool(ctx, options)))
+  yield* ctx.tool.transform((draft) => draft.set("question", questionTool(ctx)))
 })

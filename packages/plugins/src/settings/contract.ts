@@ -5,6 +5,7 @@
 import type { JsonObject, JsonValue } from "@bezel/core/json"
 import { mergeJson, SettingsKey } from "@bezel/core/settings"
 import * as ByteSize from "effect/ByteSize"
+import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
@@ -168,7 +169,9 @@ export const LimitSettings = Schema.Struct({
   /** US dollars that one session may cost; default: no limit. */
   maxCostUSD: Schema.optionalKey(
     Schema.Finite.check(Schema.isGreaterThan(0, { message: "Expected an amount of US dollars above 0" }))
-  )
+  ),
+  /** Seconds that what the agent asks (an approval, a question) waits for its answer; default: no limit. */
+  answerSeconds: Schema.optionalKey(count("seconds"))
 })
 export type LimitSettings = typeof LimitSettings.Type
 
@@ -201,6 +204,10 @@ export const LimitsSetting: SettingsKey<LimitSettings> = SettingsKey.make("limit
   untrusted: tighterLimits,
   description: "How much a tool result, a turn and a session may take."
 })
+
+/** How long what the agent asks waits for its answer, as the broker takes it. */
+export const answerLimit = ({ answerSeconds }: LimitSettings): { readonly timeLimit?: Duration.Duration } =>
+  answerSeconds === undefined ? {} : { timeLimit: Duration.seconds(answerSeconds) }
 
 // ------------------------------------------------------------------------------------------------------------ sessions
 
