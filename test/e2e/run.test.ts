@@ -225,7 +225,7 @@ describe("the exit code is", () => {
       text: "on we go"
     })
     home.useServer(server)
-    const ended = await home.run(["run", "--yes", "--timeout", "1.5", "go"])
+    const ended = await home.run(["run", "--yes", "--timeout", "4", "go"])
     expect(ended).toMatchObject({ code: 124, stdout: "" })
     expect(isAlive(Number(readFileSync(join(home.work, "pid"), "utf8")))).toBe(false)
     expect(await home.run(["run", "--continue", "and now?"])).toMatchObject({ code: 0, stdout: "on we go\n" })
