@@ -31,7 +31,7 @@ describe("a value that may have one of several forms", () => {
     ],
     [
       "forms that have names",
-      Schema.Union([Schema.String.annotate({ identifier: "a duration" }), Schema.Literals([1, 2])]),
+      Schema.Union([Schema.String.annotate({ expected: "a duration" }), Schema.Literals([1, 2])]),
       null,
       "a duration, 1 or 2"
     ],

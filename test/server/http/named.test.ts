@@ -15,6 +15,10 @@ describe("an agent or a model that the location does not have", () => {
           message: 'There is no agent "nobody" here; there are build, plan.',
           data: { path: "agent" }
         })
+        const misspelt = await call("POST", "/session", { body: { model: "test/scripted" } })
+        expect(misspelt.json.error.message).toBe(
+          "The body does not fit at model: expected an object with provider, model or null."
+        )
         expect((await call("GET", "/session")).json.items).toEqual([])
 
         const { json: { id } } = await call("POST", "/session", { body: { title: "before", agent: "build", model } })

@@ -1,6 +1,6 @@
 /**
  * What a Schema takes, in words: for faults that say what would have been right. A name that the schema gives itself
- * (`expected`, `identifier` or `title`) stands before what can be read off its shape.
+ * (`expected` or `title`) stands before what can be read off its shape; its `identifier` is one for programs.
  */
 import type * as AST from "effect/SchemaAST"
 
@@ -9,7 +9,7 @@ const shownForms = 12
 
 /** The name that a schema or a check gives itself. */
 export const named = (annotations: { readonly [key: string]: unknown } | undefined): string | null => {
-  const name = annotations?.["expected"] ?? annotations?.["identifier"] ?? annotations?.["title"]
+  const name = annotations?.["expected"] ?? annotations?.["title"]
   return typeof name === "string" ? name : null
 }
 
