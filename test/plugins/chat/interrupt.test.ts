@@ -1,4 +1,4 @@
-/** What escape ends, over a real session. */
+/** What escape and ctrl+c end, over a real session. */
 import { makePresentation } from "@bezel/core/host"
 import { fail, say, scriptedModel, type ScriptedTurn, testSessionHost } from "@bezel/core/testing"
 import { builtinTerminalPlugins } from "@bezel/plugins"
@@ -48,5 +48,23 @@ describe("escape", () => {
       yield* type("\x1b")
       yield* until("⊘ Interrupted.")
       expect(yield* text).not.toContain("Retry in")
+    }))
+})
+
+describe("ctrl+c", () => {
+  it.live("clears what was typed since it was pressed before, and leaves where nothing was", () =>
+    Effect.gen(function*() {
+      const { ended, text, type, until } = yield* openChat([])
+      yield* type("a thought")
+      yield* until("a thought")
+      yield* type("\x03")
+      yield* until("Press ctrl+c again to quit.")
+      yield* type("another")
+      yield* until("another")
+      yield* type("\x03")
+      yield* until(/^(?![\s\S]*another)/)
+      expect(yield* text).toContain("Press ctrl+c again to quit.")
+      yield* type("\x03")
+      expect(yield* ended).toEqual({ type: "quit" })
     }))
 })

@@ -232,7 +232,8 @@ export const chatScreen = Effect.fnUntraced(function*(
     run: () =>
       Effect.suspend(() => {
         const at = now()
-        const again = at - lastInterrupt < quitWindow
+        // What was typed since the first time is only cleared: whoever starts over twice does not want to leave.
+        const again = editor.text() === "" && at - lastInterrupt < quitWindow
         lastInterrupt = at
         if (again) return ctx.ui.quit
         editor.setText("")
