@@ -6,6 +6,7 @@ import { durable } from "./durable.ts"
 import { overLoopback, overPort, overUnixSocket, overWebSocket } from "./harness.ts"
 import { keyed, sessions } from "./instances.ts"
 import { interactions } from "./interactions.ts"
+import { leaving } from "./leaving.ts"
 import { nested } from "./nested.ts"
 import { references } from "./references.ts"
 import { events, state } from "./state.ts"
@@ -21,6 +22,7 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
     describe("references", () => references(transport))
     describe("references that return references", () => nested(transport))
     describe("interactions", () => interactions(transport))
+    describe("those who leave", () => leaving(transport))
     describe("chained hosts", () => chained(transport))
   })
 }

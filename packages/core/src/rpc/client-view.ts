@@ -28,7 +28,8 @@ import { References } from "./references.ts"
 import { notAttached, staleReference, unknownService } from "./refusals.ts"
 import { waiting, waitingDelta } from "./waiting.ts"
 import type { EncodedItem } from "./waiting.ts"
-import type { Item, Watch } from "./wire.ts"
+import { toWireError } from "./wire.ts"
+import type { Item, Watch, WireError } from "./wire.ts"
 
 export interface Address {
   readonly service: string
@@ -58,6 +59,7 @@ export class ClientView {
   private readonly changed: (released: Effect.Effect<void> | null) => void
   private readonly unwatch: () => void
   private selected: string | null = null
+  private asked = false
   private readonly beside = new Set<string>()
 
   /** `changed` is told that instances may have ended, with what is to be done for owners of references that did. */
@@ -80,9 +82,14 @@ export class ClientView {
     return this.selected
   }
 
-  /** Subscriptions that are open. */
+  /** Subscriptions that are open, beside the one to interactions. */
   get subscriptions(): number {
     return this.follows.size
+  }
+
+  /** Whether it follows what it is asked: there is one such subscription, for two would share its items. */
+  get isAsked(): boolean {
+    return this.asked
   }
 
   select(session: string | null): void {
@@ -139,9 +146,10 @@ export class ClientView {
     const instance = this.directory.lookup({
       service: address.service,
       key: address.key ?? null,
-      session: address.session ?? this.selected
+      session: address.session ?? this.selected,
+      generation: address.generation
     })
-    if (address.generation !== undefined && instance?.generation !== address.generation) {
+    if (address.generation !== undefined && instance === undefined) {
       return new ServiceError({
         code: "stale_reference",
         message: `This instance of service "${address.service}" has ended; look for its successor.`
@@ -162,8 +170,21 @@ export class ClientView {
     return instance.session === null || this.sees(instance.session) ? instance : notAttached(instance.session)
   }
 
-  watch(watch: Watch): Stream.Stream<EncodedItem> {
-    if (watch.type === "interactions") return this.interactions.stream
+  watch(watch: Watch): Stream.Stream<EncodedItem, WireError> {
+    if (watch.type === "interactions") {
+      return Stream.unwrap(Effect.as(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            this.asked = true
+          }),
+          () =>
+            Effect.sync(() => {
+              this.asked = false
+            })
+        ),
+        this.interactions.stream
+      ))
+    }
     return Stream.unwrap(
       Effect.map(
         Effect.acquireRelease(
@@ -186,8 +207,6 @@ export class ClientView {
   /** Gives back what is to be done for the owners of references. */
   close(): Effect.Effect<void> {
     this.unwatch()
-    for (const follow of this.follows) follow.end()
-    this.follows.clear()
     return this.references.clear()
   }
 
@@ -223,6 +242,7 @@ export class ClientView {
     }
     const refresh = (again: boolean) => {
       const found = this.resolve(address)
+      if (isOver(address, found)) outbox.fail(toWireError(found))
       const next = found instanceof ServiceError ? null : found
       const reason = next === null ? this.absenceReason(address) : undefined
       if (next === current && reason === absence && !(again && next === null)) return
@@ -274,6 +294,7 @@ export class ClientView {
     })
     const refresh = () => {
       const found = this.resolve(watch)
+      if (isOver(watch, found)) outbox.fail(toWireError(found))
       const next = found instanceof ServiceError ? null : found
       if (next === current) return
       stop()
@@ -312,6 +333,10 @@ export class ClientView {
     return { outbox, refresh, end: () => {} }
   }
 }
+
+/** A reference that has ended has no successor: what follows it ends too. */
+const isOver = (address: Address, found: Instance | ServiceError): found is ServiceError =>
+  address.reference !== undefined && found instanceof ServiceError && found.code === "stale_reference"
 
 const statesOf = (token: RemoteService.Any) => Object.entries(token.contract.state ?? {})
 

@@ -371,9 +371,11 @@ class ClientConnection implements ConnectionShape {
       const link = yield* makeLink(client)
       if (host !== null && this.options.serve !== undefined) yield* Effect.forkScoped(this.options.serve.serve(host))
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(this.options.check ?? 10_000), link.check)))
-      yield* Effect.onError(this.greet(link), () => Effect.sync(() => this.reason = link.farewell()))
+      const attached = yield* Effect.onError(this.greet(link), () => Effect.sync(() => this.reason = link.farewell()))
       delay = first
       this.link = link
+      const left = attached.filter((session) => !this.held.has(session))
+      yield* Effect.forEach(left, (session) => link.control({ type: "detach", session }), { discard: true })
       this.linked.openUnsafe()
       yield* this.announce("connected")
       yield* Effect.forEach([...this.tokens.values()], (token) => this.compareContract(token))
@@ -435,8 +437,11 @@ class ClientConnection implements ConnectionShape {
     )
   }
 
-  /** Says who this is and selects what was selected before. A session that is gone leaves none selected. */
-  private greet(link: Link): Effect.Effect<void, ServiceError> {
+  /**
+   * Says who this is, attaches to what it was attached to, which is given back, and selects what was selected before. A session
+   * that is gone leaves none selected.
+   */
+  private greet(link: Link): Effect.Effect<ReadonlyArray<string>, ServiceError> {
     return Effect.gen({ self: this }, function*() {
       const { label } = this.options
       const manifest = yield* this.options.manifest ?? Effect.succeed([])
@@ -453,18 +458,21 @@ class ClientConnection implements ConnectionShape {
       this.mismatches = []
       yield* this.report(pluginMismatches(manifest, hello.manifest ?? []))
       // One that is gone, or refused by now, answers that to whoever uses it.
-      for (const [session, { resume }] of this.held) {
+      const attached = [...this.held]
+      for (const [session, { resume }] of attached) {
         yield* Effect.catch(
           link.control(attachTo(session, resume)),
           (error) => error.code === "disconnected" ? Effect.fail(error) : Effect.void
         )
       }
       const session = this.session.value
-      if (session === null) return
-      yield* Effect.catch(
-        link.control(selectOf(session, !this.atRest)),
-        (error) => error.code === "disconnected" ? Effect.fail(error) : this.show(null)
-      )
+      if (session !== null) {
+        yield* Effect.catch(
+          link.control(selectOf(session, !this.atRest)),
+          (error) => error.code === "disconnected" ? Effect.fail(error) : this.show(null)
+        )
+      }
+      return attached.map(([session]) => session)
     })
   }
 }

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 
 /** Forks into the connection: its scope, its context, never the caller's identity or span. */
 export type Fork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
@@ -17,28 +17,26 @@ export class Demand {
 
   /** `idleMillis` is how long the work goes on after the last holder left. */
   constructor(fork: Fork, work: Effect.Effect<unknown>, stopped: () => void, idleMillis: number) {
-    this.acquire = Effect.flatMap(Effect.scope, (scope) =>
-      Effect.suspend(() => {
+    this.acquire = Effect.acquireRelease(
+      Effect.sync(() => {
         this.holders++
-        if (this.stopping !== undefined) this.stopping.interruptUnsafe()
+        this.stopping?.interruptUnsafe()
         this.stopping = undefined
         this.running ??= fork(work)
-        return Scope.addFinalizer(
-          scope,
-          Effect.sync(() => {
-            if (--this.holders > 0) return
-            this.stopping = fork(Effect.andThen(
-              Effect.sleep(idleMillis),
-              Effect.sync(() => {
-                this.stopping = undefined
-                if (this.holders > 0 || this.running === undefined) return
-                this.running.interruptUnsafe()
-                this.running = undefined
-                stopped()
-              })
-            ))
-          })
-        )
-      }))
+      }),
+      () =>
+        Effect.sync(() => {
+          if (--this.holders > 0) return
+          this.stopping = fork(Effect.andThen(
+            Effect.sleep(idleMillis),
+            Effect.sync(() => {
+              this.stopping = undefined
+              this.running?.interruptUnsafe()
+              this.running = undefined
+              stopped()
+            })
+          ))
+        })
+    )
   }
 }

@@ -52,7 +52,7 @@ export interface EndpointOptions {
   readonly queueLimit?: number
   /** Characters of JSON that may wait for one subscription before it starts again from a snapshot. 4 Mi if left out. */
   readonly queueCharacters?: number
-  /** Calls that one client may have in flight; more answer `overloaded`. 1,000 if left out. */
+  /** Calls, and as many messages of control, that one client may have in flight; more answer `overloaded`. 1,000 if left out. */
   readonly callLimit?: number
   /** References that one client may hold; more answer `overloaded`. 1,000 if left out. */
   readonly referenceLimit?: number
@@ -147,6 +147,8 @@ class ServedConnection {
   private readonly context: Context.Context<never>
   private readonly selecting = Semaphore.makeUnsafe(1)
   private hasGreeted = false
+  /** Control messages that are being worked on. */
+  private controls = 0
   /** Attached to without having started their work. */
   private readonly resting = new Set<string>()
   private forking: { readonly identity: ClientIdentity; readonly run: typeof Effect.runFork } | undefined
@@ -183,7 +185,11 @@ class ServedConnection {
       this.view.close(),
       Effect.forEach(
         sessions,
-        (session) => this.options.detach?.(session, this.identity) ?? Effect.void,
+        (session) =>
+          Effect.catchCause(
+            this.options.detach?.(session, this.identity) ?? Effect.void,
+            (cause) => Effect.logError(`Session ${session} was not left as it should be.`, cause)
+          ),
         { discard: true }
       )
     )
@@ -212,7 +218,9 @@ class ServedConnection {
   }
 
   private refusal(watch: Watch): ServiceError | undefined {
-    if (watch.type === "interactions") return undefined
+    if (watch.type === "interactions") {
+      return this.view.isAsked ? overloaded("a subscription to what it is asked") : undefined
+    }
     const limit = this.options.subscriptionLimit ?? 1_000
     if (this.view.subscriptions >= limit) return overloaded(`${limit} subscriptions`)
     const token = this.tokenOf(watch)
@@ -236,13 +244,18 @@ class ServedConnection {
   control(message: unknown): Effect.Effect<unknown, WireError> {
     const decoded = decodeControl(message)
     if (Exit.isFailure(decoded)) return failed(decoded.cause)
-    return Effect.catchCause(
-      this.perform(decoded.value),
-      (cause): Effect.Effect<never, WireError> => {
+    const limit = this.options.callLimit ?? 1_000
+    if (this.controls >= limit) return Effect.fail(toWireError(overloaded(`${limit} messages in flight`)))
+    this.controls++
+    return this.perform(decoded.value).pipe(
+      Effect.catchCause((cause): Effect.Effect<never, WireError> => {
         for (const reason of cause.reasons) if (reason._tag === "Fail") return Effect.fail(toWireError(reason.error))
         const { error, log } = incident("A control message failed", cause)
         return Effect.andThen(log, Effect.fail(toWireError(error)))
-      }
+      }),
+      Effect.ensuring(Effect.sync(() => {
+        this.controls--
+      }))
     )
   }
 

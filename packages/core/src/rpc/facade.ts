@@ -274,7 +274,7 @@ export class FacadeEntry {
             // A gap starts again at once; a refusal waits for the host to change.
             if (error === gap) return Effect.void
             this.refuse(error)
-            return Effect.sleep(retryMillis)
+            return this.refused(error)
           })
         )
       )
@@ -342,6 +342,13 @@ export class FacadeEntry {
     if (Deferred.isDoneUnsafe(this.hydrated)) this.hydrated = Deferred.makeUnsafe<void, ServiceError>()
   }
 
+  /** Until it is worth asking again, which it never is of a reference that has ended. */
+  private refused(error: ServiceError): Effect.Effect<void> {
+    return this.address.reference !== undefined && error.code === "stale_reference"
+      ? Effect.never
+      : Effect.sleep(retryMillis)
+  }
+
   private refuse(error: ServiceError): void {
     Deferred.doneUnsafe(this.hydrated, Effect.fail(error))
   }
@@ -401,7 +408,7 @@ export class FacadeEntry {
         (error) =>
           error.code === "disconnected" || error.code === "cancelled" || error === enough
             ? Effect.void
-            : Effect.sleep(retryMillis)
+            : this.refused(error)
       )
     })
   }

@@ -9,6 +9,7 @@ import * as Latch from "effect/Latch"
 import * as Stream from "effect/Stream"
 import { EncodedItem } from "./waiting.ts"
 import type { Waiting } from "./waiting.ts"
+import type { WireError } from "./wire.ts"
 
 export interface OutboxLimits {
   /** Items that may wait. */
@@ -26,6 +27,7 @@ export class Outbox {
   private items: Array<Waiting> = []
   private characters = 0
   private overflowed = false
+  private failure: WireError | null = null
   private readonly filled = Latch.makeUnsafe(false)
   private readonly limits: OutboxLimits
   private readonly restart: (() => ReadonlyArray<Waiting>) | null
@@ -72,6 +74,12 @@ export class Outbox {
     this.filled.openUnsafe()
   }
 
+  /** Ends it, in place of all that waits. */
+  fail(error: WireError): void {
+    this.failure = error
+    this.filled.openUnsafe()
+  }
+
   private take(): ReadonlyArray<Waiting> {
     if (this.overflowed && this.restart !== null) {
       this.overflowed = false
@@ -87,14 +95,15 @@ export class Outbox {
     return batch
   }
 
-  readonly batch: Effect.Effect<Arr.NonEmptyReadonlyArray<EncodedItem>> = Effect.suspend(() =>
+  readonly batch: Effect.Effect<Arr.NonEmptyReadonlyArray<EncodedItem>, WireError> = Effect.suspend(() =>
     Effect.flatMap(this.filled.await, () => {
+      if (this.failure !== null) return Effect.fail(this.failure)
       const batch = this.take().map((item) => new EncodedItem(item.text))
       return Arr.isReadonlyArrayNonEmpty(batch) ? Effect.succeed(batch) : this.batch
     })
   )
 
-  get stream(): Stream.Stream<EncodedItem> {
+  get stream(): Stream.Stream<EncodedItem, WireError> {
     return Stream.fromPull(Effect.succeed(this.batch))
   }
 }

@@ -74,7 +74,7 @@ export class References {
     if (held === undefined) return Effect.void
     this.held.delete(reference)
     held.instance.closed.openUnsafe()
-    return --held.issued.holders === 0 ? held.issued.released : Effect.void
+    return --held.issued.holders === 0 ? aside(held.issued.released) : Effect.void
   }
 
   /** Ends those whose provider is gone. */
@@ -87,6 +87,16 @@ export class References {
     return all([...this.held.keys()].map((reference) => this.release(reference)))
   }
 }
+
+/** Code of a plugin: however it ends, and if it never does, nothing here waits for it. */
+const aside = (released: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.asVoid(Effect.forkDetach(
+    Effect.catchCause(
+      released,
+      (cause) => Effect.logError("What was to run once nobody held a reference any more failed.", cause)
+    ),
+    { startImmediately: true }
+  ))
 
 const all = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
   Effect.forEach(effects, (effect) => effect, { discard: true })

@@ -100,7 +100,7 @@ export class ReplicaCell implements Replica<unknown> {
   /** The next delivery. False for a gap, or for one that does not apply: hydrate again. */
   advance(delta: Delta): boolean {
     const { cause = null, count = 1, operations, sequence } = delta
-    if (!this.known || sequence !== this.count + count) return false
+    if (sequence !== this.count + count) return false
     let json: JsonValue
     try {
       json = apply(this.json, operations)

@@ -241,8 +241,13 @@ export class ServedCalls {
     if (held === null) return { value: { reference } }
     // Nobody waits for a completion once the reference is gone for another reason.
     this.host.run(
-      Effect.raceFirst(Effect.andThen(issued.completed.await, Effect.sleep(issued.graceMillis)), held.closed.await)
-        .pipe(Effect.andThen(view.release(reference)))
+      Effect.raceFirst(
+        issued.completed.await.pipe(
+          Effect.andThen(Effect.sleep(issued.graceMillis)),
+          Effect.as(view.release(reference))
+        ),
+        Effect.as(held.closed.await, Effect.void)
+      ).pipe(Effect.flatten)
     )
     return { value: { reference } }
   }

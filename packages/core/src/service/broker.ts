@@ -166,11 +166,7 @@ class Broker implements InteractionBrokerShape {
       (client) =>
         Effect.sync(() => {
           this.clients.delete(client.id)
-          for (const [session, id] of this.preferred) if (id === client.id) this.preferred.delete(session)
-          for (const open of this.requests.values()) {
-            open.failed.delete(client)
-            if (open.shown.delete(client)) this.reconsider(open)
-          }
+          for (const open of this.requests.values()) if (open.shown.delete(client)) this.reconsider(open)
         })
     ).pipe(Effect.map((client): ClientSeat => ({
       attach: (session) =>

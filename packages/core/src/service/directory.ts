@@ -57,6 +57,8 @@ export interface Lookup {
   readonly service: string
   readonly key: string | null
   readonly session: string | null
+  /** Only the instance of this number. */
+  readonly generation?: number | undefined
 }
 
 export interface ServiceDirectoryShape {
@@ -224,8 +226,12 @@ class Directory implements ServiceDirectoryShape {
   readonly declared: ServiceDirectoryShape["declared"] = (service) => this.tokens.get(service)
 
   readonly lookup: ServiceDirectoryShape["lookup"] = (at) =>
-    this.instances.get(place(at.service, null, at.key)) ??
-      (at.session === null ? undefined : this.instances.get(place(at.service, at.session, at.key)))
+    this.at(at, null) ?? (at.session === null ? undefined : this.at(at, at.session))
+
+  private at({ generation, key, service }: Lookup, session: string | null): Instance | undefined {
+    const found = this.instances.get(place(service, session, key))
+    return generation === undefined || found?.generation === generation ? found : undefined
+  }
 
   readonly keyed: ServiceDirectoryShape["keyed"] = (service, session) =>
     [...this.instances.values()].filter((instance) =>

@@ -40,6 +40,15 @@ export const issuedOf = (value: unknown): Issued | undefined =>
 export const isReference = (success: unknown): success is ReferenceContract<RemoteService.Any> =>
   typeof success === "object" && success !== null && "~reference" in success
 
+/** On the implementation they are of, which may be of a class. */
+const methodsOf = (token: RemoteService.Any, implementation: object): object =>
+  Object.fromEntries(
+    Object.keys(token.contract.methods ?? {}).map((name) => {
+      const method: unknown = Reflect.get(implementation, name)
+      return [name, typeof method === "function" ? method.bind(implementation) : method]
+    })
+  )
+
 export const RemoteReference = {
   /** As a method's `success` in a contract: the method returns an object of this token. */
   of: <S extends RemoteService.Any>(token: S): ReferenceContract<S> => ({ "~reference": token }),
@@ -53,7 +62,7 @@ export const RemoteReference = {
     Effect.sync(() => {
       const misfit = misfitOf(token, implementation)
       if (misfit !== undefined) throw new Error(`A reference to service "${token.id}" needs ${misfit}.`)
-      const capability = { ...implementation, release: Effect.void }
+      const capability = { ...implementation, ...methodsOf(token, implementation), release: Effect.void }
       issued.set(capability, {
         token,
         implementation: capability,
