@@ -10,6 +10,22 @@ import type { SettingsKey } from "./key.ts"
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** What is said of a member stands where editors look for it; the compiler puts it beside the conditions. */
+const hoisted = (node: JsonValue): JsonValue => {
+  if (Array.isArray(node)) return node.map(hoisted)
+  if (!isObject(node)) return node
+  const members = Object.fromEntries(Object.entries(node).map(([name, member]) => [name, hoisted(member)]))
+  if (!Array.isArray(members.allOf)) return members
+  const { allOf, ...rest } = members
+  const said = allOf.findLast((part) => isObject(part) && Object.keys(part).join() === "description")
+  const others = allOf.filter((part) => part !== said)
+  return {
+    ...rest,
+    ...(isObject(said) ? said : {}),
+    ...(others.length === 0 ? {} : { allOf: others })
+  }
+}
+
 /** References of one key's document get the key's name in front, so that the documents can be put together. */
 const renamed = (value: JsonValue, prefix: string): JsonValue => {
   if (Array.isArray(value)) return value.map((item) => renamed(item, prefix))
@@ -34,13 +50,13 @@ export const settingsJsonSchema = (keys: ReadonlyArray<SettingsKey.Any>): JsonOb
   }
   const definitions: Record<string, JsonValue> = {}
   for (const key of keys) {
-    const document = Schema.toJsonSchemaDocument(key.schema, { onExcessProperty: "error", generateDescriptions: true })
-    const section = renamed(toJson(document.schema), key.name)
+    const document = Schema.toJsonSchemaDocument(key.schema, { onExcessProperty: "error" })
+    const section = renamed(hoisted(toJson(document.schema)), key.name)
     properties[key.name] = isObject(section) && key.description !== ""
       ? { ...section, description: key.description }
       : section
     for (const [name, definition] of Object.entries(document.definitions)) {
-      definitions[`${key.name}.${name}`] = renamed(toJson(definition), key.name)
+      definitions[`${key.name}.${name}`] = renamed(hoisted(toJson(definition)), key.name)
     }
   }
   return {

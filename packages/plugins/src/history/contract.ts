@@ -4,12 +4,11 @@ import * as Schema from "effect/Schema"
 import { Bytes } from "../settings/contract.ts"
 
 export const SnapshotSettings = Schema.Struct({
-  /** `false` keeps nothing: what a session changed in files cannot be taken back then. */
-  enabled: Schema.optionalKey(Schema.Boolean),
-  /** Larger files are left out; default 5 MiB. */
-  maxFile: Schema.optionalKey(Bytes),
-  /** What one session keeps at most; default 256 MiB. */
-  maxTotal: Schema.optionalKey(Bytes)
+  enabled: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "false keeps nothing: what a session changed in files cannot be taken back then."
+  }),
+  maxFile: Schema.optionalKey(Bytes).annotateKey({ description: "Larger files are left out; default 5 MiB." }),
+  maxTotal: Schema.optionalKey(Bytes).annotateKey({ description: "What one session keeps at most; default 256 MiB." })
 })
 export type SnapshotSettings = typeof SnapshotSettings.Type
 

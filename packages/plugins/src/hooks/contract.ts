@@ -17,21 +17,30 @@ const timeout = Schema.optionalKey(
 const command = Schema.Union([Schema.NonEmptyString, Schema.NonEmptyArray(Schema.String)])
 
 export const ToolHook = Schema.Struct({
-  /** Names of tools, `files_*` for all that begin so; default: all tools. */
-  match: Schema.optionalKey(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString)])),
-  command,
-  /** Seconds; default 60. */
-  timeout
+  match: Schema.optionalKey(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString)])).annotateKey({
+    description: "Names of tools, files_* for all that begin so; default: all tools."
+  }),
+  command: command.annotateKey({ description: "A command line for the shell, or a program with its arguments." }),
+  timeout: timeout.annotateKey({ description: "Seconds; default 60." })
 })
 export type ToolHook = typeof ToolHook.Type
 
-export const TurnHook = Schema.Struct({ command, timeout })
+export const TurnHook = Schema.Struct({
+  command: command.annotateKey({ description: "A command line for the shell, or a program with its arguments." }),
+  timeout: timeout.annotateKey({ description: "Seconds; default 60." })
+})
 export type TurnHook = typeof TurnHook.Type
 
 export const HookSettings = Schema.Struct({
-  beforeTool: Schema.optionalKey(Schema.Array(ToolHook)),
-  afterTool: Schema.optionalKey(Schema.Array(ToolHook)),
-  turnEnd: Schema.optionalKey(Schema.Array(TurnHook))
+  beforeTool: Schema.optionalKey(Schema.Array(ToolHook)).annotateKey({
+    description: "Before a tool is called; can block the call or change its arguments."
+  }),
+  afterTool: Schema.optionalKey(Schema.Array(ToolHook)).annotateKey({
+    description: "After a tool was called; can add to what the model reads."
+  }),
+  turnEnd: Schema.optionalKey(Schema.Array(TurnHook)).annotateKey({
+    description: "When a turn has ended; can have the model go on."
+  })
 })
 export type HookSettings = typeof HookSettings.Type
 

@@ -20,30 +20,45 @@ const webAddress = Schema.String.check(
 
 /** What both kinds of servers have. */
 const common = {
-  enabled: Schema.optionalKey(Schema.Boolean),
-  /** Seconds that a call may go on without an answer or a sign of progress; default 120. */
-  timeout: Schema.optionalKey(seconds)
+  enabled: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "false: it stays in the list and is not started; default: it is."
+  }),
+  timeout: Schema.optionalKey(seconds).annotateKey({
+    description: "Seconds that a call may go on without an answer or a sign of progress; default 120."
+  })
 }
 
 const secrets = Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))
 
 /** What a sign-in needs that the server does not say by itself. */
 export const McpOAuth = Schema.Struct({
-  /** Of a client that was registered by hand. */
-  clientID: Schema.optionalKey(Schema.NonEmptyString),
-  clientSecret: Schema.optionalKey(Schema.RedactedFromValue(Schema.NonEmptyString)),
-  scopes: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
-  /** Port on this machine that the browser comes back to; default: any free one. */
-  port: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65535 }))),
-  /** Where the browser goes instead; the code is then pasted. */
-  redirectURL: Schema.optionalKey(webAddress)
+  clientID: Schema.optionalKey(Schema.NonEmptyString).annotateKey({
+    description: "Of a client that was registered by hand."
+  }),
+  // On the text: what is beside a redacted value is not in the schema of the file.
+  clientSecret: Schema.optionalKey(Schema.RedactedFromValue(Schema.NonEmptyString.annotate({
+    description: "The secret of such a client, if it has one."
+  }))),
+  scopes: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)).annotateKey({
+    description: "What is asked for; default: what the server says."
+  }),
+  port: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65535 }))).annotateKey({
+    description: "Port on this machine that the browser comes back to; default: any free one."
+  }),
+  redirectURL: Schema.optionalKey(webAddress).annotateKey({
+    description: "Where the browser goes instead; the code is then pasted."
+  })
 })
 
 /** An address of streamable HTTP. */
 export const McpAddress = Schema.Struct({
-  url: webAddress,
-  headers: Schema.optionalKey(secrets),
-  oauth: Schema.optionalKey(McpOAuth),
+  url: webAddress.annotateKey({ description: "Where the server is, over streamable HTTP." }),
+  headers: Schema.optionalKey(secrets).annotateKey({
+    description: "Headers of each request. {env:NAME} takes a value from the environment, {file:PATH} from a file."
+  }),
+  oauth: Schema.optionalKey(McpOAuth).annotateKey({
+    description: "What a sign-in needs that the server does not say by itself."
+  }),
   ...common
 })
 export type McpAddress = typeof McpAddress.Type
@@ -57,12 +72,13 @@ const program = Schema.String.check(
 /** One server: a program to start, which speaks on its standard streams, or an address. */
 export const McpServer = Schema.Union([
   Schema.Struct({
-    /** Program and arguments. */
-    command: Schema.TupleWithRest(Schema.Tuple([program]), [Schema.String]),
-    /** Beside the few variables that it gets anyway. */
-    env: Schema.optionalKey(secrets),
-    /** Folder that it starts in, from the location; default: the location. */
-    cwd: Schema.optionalKey(Schema.String),
+    command: Schema.TupleWithRest(Schema.Tuple([program]), [Schema.String]).annotateKey({
+      description: "Program and arguments."
+    }),
+    env: Schema.optionalKey(secrets).annotateKey({ description: "Beside the few variables that it gets anyway." }),
+    cwd: Schema.optionalKey(Schema.String).annotateKey({
+      description: "Folder that it starts in, from the location; default: the location."
+    }),
     ...common
   }),
   McpAddress

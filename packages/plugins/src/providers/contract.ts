@@ -25,22 +25,25 @@ const Price = Schema.Finite.check(
 
 /** What is said of one model of a provider; all of it is optional. */
 export const ModelOptions = Schema.Struct({
-  name: Schema.optionalKey(Schema.String),
-  /** Tokens that a request and its answer may have together. */
-  contextWindow: Schema.optionalKey(Tokens),
-  /** Tokens that an answer may have. */
-  maxOutput: Schema.optionalKey(Tokens),
-  /** Whether it can think before it answers, on demand. */
-  reasoning: Schema.optionalKey(Schema.Boolean),
-  /** Whether it reads images. */
-  images: Schema.optionalKey(Schema.Boolean),
-  /** US dollars per million tokens. */
+  name: Schema.optionalKey(Schema.String).annotateKey({ description: "What people see." }),
+  contextWindow: Schema.optionalKey(Tokens).annotateKey({
+    description: "Tokens that a request and its answer may have together."
+  }),
+  maxOutput: Schema.optionalKey(Tokens).annotateKey({ description: "Tokens that an answer may have." }),
+  reasoning: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "Whether it can think before it answers, on demand."
+  }),
+  images: Schema.optionalKey(Schema.Boolean).annotateKey({ description: "Whether it reads images." }),
   cost: Schema.optionalKey(Schema.Struct({
-    input: Price,
-    output: Price,
-    cacheRead: Schema.optionalKey(Price),
-    cacheWrite: Schema.optionalKey(Price)
-  }))
+    input: Price.annotateKey({ description: "What the model reads." }),
+    output: Price.annotateKey({ description: "What it writes." }),
+    cacheRead: Schema.optionalKey(Price).annotateKey({
+      description: "What it reads again from its cache; default: as input."
+    }),
+    cacheWrite: Schema.optionalKey(Price).annotateKey({
+      description: "What it puts into its cache; default: as input."
+    })
+  })).annotateKey({ description: "US dollars per million tokens." })
 })
 export type ModelOptions = typeof ModelOptions.Type
 
@@ -52,31 +55,45 @@ const Address = Schema.String.check(
 
 /** How one signs in: authorization code with PKCE, for a public client. */
 export const OAuthOptions = Schema.Struct({
-  authorizeURL: Address,
-  tokenURL: Address,
-  clientID: Schema.NonEmptyString,
-  scopes: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
-  /** Port on this machine that the browser comes back to; default: any free one. */
-  port: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65535 }))),
-  /** Where the browser goes instead; the code is then pasted. */
-  redirectURL: Schema.optionalKey(Address)
+  authorizeURL: Address.annotateKey({ description: "Where one says yes, in a browser." }),
+  tokenURL: Address.annotateKey({ description: "Where a code becomes a token." }),
+  clientID: Schema.NonEmptyString.annotateKey({ description: "Of the public client that was registered there." }),
+  scopes: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)).annotateKey({ description: "What is asked for." }),
+  port: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65535 }))).annotateKey({
+    description: "Port on this machine that the browser comes back to; default: any free one."
+  }),
+  redirectURL: Schema.optionalKey(Address).annotateKey({
+    description: "Where the browser goes instead; the code is then pasted."
+  })
 })
 export type OAuthOptions = typeof OAuthOptions.Type
 
 /** One provider. `package` is an AI SDK provider package. */
 export const ProviderOptions = Schema.Struct({
-  name: Schema.optionalKey(Schema.String),
-  package: Schema.optionalKey(Schema.String),
+  name: Schema.optionalKey(Schema.String).annotateKey({ description: "What people see." }),
+  package: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The AI SDK provider package that speaks to it, like @ai-sdk/openai-compatible."
+  }),
   options: Schema.optionalKey(Schema.Struct({
-    baseURL: Schema.optionalKey(Address),
-    apiKey: Schema.optionalKey(Schema.RedactedFromValue(Schema.String)),
-    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String)))
-  })),
-  /** A program and its arguments that prints the key: a password manager, for example. It runs once, when a key is first needed. */
-  keyCommand: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
-  oauth: Schema.optionalKey(OAuthOptions),
-  /** The models it offers. Without it, any model id is passed on to the provider. */
-  models: Schema.optionalKey(Schema.Record(Schema.String, ModelOptions))
+    baseURL: Schema.optionalKey(Address).annotateKey({
+      description: "The address that requests go below, like http://127.0.0.1:8080/v1."
+    }),
+    // On the text: what is beside a redacted value is not in the schema of the file.
+    apiKey: Schema.optionalKey(Schema.RedactedFromValue(Schema.String.annotate({
+      description: "The key. {env:NAME} takes it from the environment, {file:PATH} from a file."
+    }))),
+    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))).annotateKey({
+      description: "More headers of each request."
+    })
+  })).annotateKey({ description: "Where it is and who asks." }),
+  keyCommand: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)).annotateKey({
+    description:
+      "A program and its arguments that prints the key: a password manager, for example. It runs once, when a key is first needed."
+  }),
+  oauth: Schema.optionalKey(OAuthOptions).annotateKey({ description: "How one signs in instead of using a key." }),
+  models: Schema.optionalKey(Schema.Record(Schema.String, ModelOptions)).annotateKey({
+    description: "The models it offers. Without it, any model id is passed on to the provider."
+  })
 })
 export type ProviderOptions = typeof ProviderOptions.Type
 

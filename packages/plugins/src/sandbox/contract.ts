@@ -7,12 +7,15 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
 export const SandboxSettings = Schema.Struct({
-  /** Whether commands run in the sandbox. Default: they do not. */
-  bash: Schema.optionalKey(Schema.Boolean),
-  /** Whether they reach the network from there. Default: they do. */
-  network: Schema.optionalKey(Schema.Boolean),
-  /** Folders that they may write beside the workspace and the folder for temporary files. */
-  write: Schema.optionalKey(Schema.Array(Schema.NonEmptyString))
+  bash: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "Whether commands run in the sandbox. Default: they do not."
+  }),
+  network: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "Whether they reach the network from there. Default: they do."
+  }),
+  write: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)).annotateKey({
+    description: "Folders that they may write beside the workspace and the folder for temporary files."
+  })
 })
 export type SandboxSettings = typeof SandboxSettings.Type
 

@@ -38,17 +38,22 @@ const count = (what: string) =>
 // -------------------------------------------------------------------------------------------------------------- agents
 
 export const AgentSettings = Schema.Struct({
-  /** When to use it; the model reads this. */
-  description: Schema.optionalKey(Schema.String),
-  /** Added to the system prompt of its conversations. */
-  prompt: Schema.optionalKey(Schema.String),
-  /** Tools by name: `false` hides one, `true` offers it. Unnamed ones are offered. */
-  tools: Schema.optionalKey(Schema.Record(Schema.String, Schema.Boolean)),
-  /** `provider/model`; default: the model of who asks. */
-  model: Schema.optionalKey(Schema.String),
-  thinking: Schema.optionalKey(Schema.Literals(["off", "low", "medium", "high"])),
-  /** Beside the rules of the session; a deny of either holds. */
-  permissions: Schema.optionalKey(PermissionRules)
+  description: Schema.optionalKey(Schema.String).annotateKey({ description: "When to use it; the model reads this." }),
+  prompt: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Added to the system prompt of its conversations."
+  }),
+  tools: Schema.optionalKey(Schema.Record(Schema.String, Schema.Boolean)).annotateKey({
+    description: "Tools by name: false hides one, true offers it. Unnamed ones are offered."
+  }),
+  model: Schema.optionalKey(Schema.String).annotateKey({
+    description: "provider/model; default: the model of who asks."
+  }),
+  thinking: Schema.optionalKey(Schema.Literals(["off", "low", "medium", "high"])).annotateKey({
+    description: "How much its model thinks before it answers; default: as the session."
+  }),
+  permissions: Schema.optionalKey(PermissionRules).annotateKey({
+    description: "Beside the rules of the session; a deny of either holds."
+  })
 })
 export type AgentSettings = typeof AgentSettings.Type
 
@@ -90,11 +95,18 @@ export const AgentsSetting: SettingsKey<{ readonly [name: string]: AgentSettings
 export const PluginSetting = Schema.Union([
   Schema.NonEmptyString,
   Schema.Struct({
-    source: Schema.NonEmptyString,
-    options: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
-    /** Powers that a plugin has only where they are granted; the host says which there are. */
-    grants: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
-    enabled: Schema.optionalKey(Schema.Boolean)
+    source: Schema.NonEmptyString.annotateKey({
+      description: "A package name, or the path of a file from the settings file."
+    }),
+    options: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)).annotateKey({
+      description: "What the plugin is told; its own documentation says what it takes."
+    }),
+    grants: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)).annotateKey({
+      description: "Powers that a plugin has only where they are granted; the host says which there are."
+    }),
+    enabled: Schema.optionalKey(Schema.Boolean).annotateKey({
+      description: "false: it stays in the list and is not loaded."
+    })
   })
 ])
 export type PluginSetting = typeof PluginSetting.Type
@@ -120,16 +132,16 @@ export const PluginsSetting: SettingsKey<ReadonlyArray<PluginSetting>> = Setting
 // ---------------------------------------------------------------------------------------------------------- compaction
 
 export const CompactionSettings = Schema.Struct({
-  /** Compact when this part of the model's context is used. */
   threshold: Schema.optionalKey(
     Schema.Finite.check(Schema.isBetween({ minimum: 0.1, maximum: 1 }, { message: "Expected a number from 0.1 to 1" }))
-  ),
-  /** Tokens of the newest exchanges that are kept as they are. */
+  ).annotateKey({ description: "Compact when this part of the model's context is used." }),
   keepRecent: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { message: "Expected a number of tokens, at least 0" }))
-  ),
-  /** `false`: only when somebody asks for it; a conversation that has become too long ends its turn with an error then. */
-  auto: Schema.optionalKey(Schema.Boolean)
+  ).annotateKey({ description: "Tokens of the newest exchanges that are kept as they are." }),
+  auto: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "false: only when somebody asks for it; a conversation that has become too long ends its turn with an error then."
+  })
 })
 export type CompactionSettings = typeof CompactionSettings.Type
 
@@ -143,8 +155,10 @@ export const CompactionSetting: SettingsKey<CompactionSettings> = SettingsKey.ma
 // ----------------------------------------------------------------------------------------------------------------- web
 
 export const WebSettings = Schema.Struct({
-  /** Hosts (with a port: only that one) that may be fetched from although they are this machine or in a private network. */
-  privateHosts: Schema.optionalKey(Schema.Array(Schema.NonEmptyString))
+  privateHosts: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)).annotateKey({
+    description:
+      "Hosts (with a port: only that one) that may be fetched from although they are this machine or in a private network."
+  })
 })
 export type WebSettings = typeof WebSettings.Type
 
@@ -158,20 +172,24 @@ export const WebSetting: SettingsKey<WebSettings> = SettingsKey.make("web", {
 // -------------------------------------------------------------------------------------------------------------- limits
 
 export const LimitSettings = Schema.Struct({
-  /** Bytes of one tool result that the model sees; default 64 KiB. */
-  toolOutput: Schema.optionalKey(Bytes),
-  /** Lines of one tool result that the model sees; default 2000. */
-  toolLines: Schema.optionalKey(count("lines")),
-  /** Bytes of a file that keeps the rest of a tool's output; default 100 MiB. */
-  artifact: Schema.optionalKey(Bytes),
-  /** Requests to the model in one turn; default: no limit. */
-  maxSteps: Schema.optionalKey(count("steps")),
-  /** US dollars that one session may cost; default: no limit. */
+  toolOutput: Schema.optionalKey(Bytes).annotateKey({
+    description: "Bytes of one tool result that the model sees; default 64 KiB."
+  }),
+  toolLines: Schema.optionalKey(count("lines")).annotateKey({
+    description: "Lines of one tool result that the model sees; default 2000."
+  }),
+  artifact: Schema.optionalKey(Bytes).annotateKey({
+    description: "Bytes of a file that keeps the rest of a tool's output; default 100 MiB."
+  }),
+  maxSteps: Schema.optionalKey(count("steps")).annotateKey({
+    description: "Requests to the model in one turn; default: no limit."
+  }),
   maxCostUSD: Schema.optionalKey(
     Schema.Finite.check(Schema.isGreaterThan(0, { message: "Expected an amount of US dollars above 0" }))
-  ),
-  /** Seconds that what the agent asks (an approval, a question) waits for its answer; default: no limit. */
-  answerSeconds: Schema.optionalKey(count("seconds"))
+  ).annotateKey({ description: "US dollars that one session may cost; default: no limit." }),
+  answerSeconds: Schema.optionalKey(count("seconds")).annotateKey({
+    description: "Seconds that what the agent asks (an approval, a question) waits for its answer; default: no limit."
+  })
 })
 export type LimitSettings = typeof LimitSettings.Type
 
@@ -212,12 +230,17 @@ export const answerLimit = ({ answerSeconds }: LimitSettings): { readonly timeLi
 // ------------------------------------------------------------------------------------------------------------ sessions
 
 export const SessionSettings = Schema.Struct({
-  /** What a commit survives: the death of the process (default), or also that of the machine. */
-  durability: Schema.optionalKey(Schema.Literals(["process", "power"])),
-  /** How new sessions are kept: one SQLite file (default), or a folder of JSON lines. Existing ones stay as they are. */
-  format: Schema.optionalKey(Schema.Literals(["sqlite", "jsonl"])),
-  /** Sessions in which nothing has happened for so many days are deleted, with all that belongs to them; default: never. */
-  keepDays: Schema.optionalKey(count("days"))
+  durability: Schema.optionalKey(Schema.Literals(["process", "power"])).annotateKey({
+    description: "What a commit survives: the death of the process (default), or also that of the machine."
+  }),
+  format: Schema.optionalKey(Schema.Literals(["sqlite", "jsonl"])).annotateKey({
+    description:
+      "How new sessions are kept: one SQLite file (default), or a folder of JSON lines. Existing ones stay as they are."
+  }),
+  keepDays: Schema.optionalKey(count("days")).annotateKey({
+    description:
+      "Sessions in which nothing has happened for so many days are deleted, with all that belongs to them; default: never."
+  })
 })
 export type SessionSettings = typeof SessionSettings.Type
 
@@ -237,11 +260,14 @@ const OtlpAddress = Schema.String.check(
 )
 
 export const TelemetrySettings = Schema.Struct({
-  /** A collector of traces: spans go to `/v1/traces` below its address, over HTTP as JSON. */
   otlp: Schema.optionalKey(Schema.Struct({
-    endpoint: OtlpAddress,
-    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String)))
-  }))
+    endpoint: OtlpAddress.annotateKey({ description: "Its address, like http://127.0.0.1:4318." }),
+    headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.RedactedFromValue(Schema.String))).annotateKey({
+      description: "Headers of each request, like the token that it wants."
+    })
+  })).annotateKey({
+    description: "A collector of traces: spans go to /v1/traces below its address, over HTTP as JSON."
+  })
 })
 export type TelemetrySettings = typeof TelemetrySettings.Type
 

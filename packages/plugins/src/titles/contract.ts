@@ -3,17 +3,16 @@ import { SettingsKey } from "@bezel/core/settings"
 import * as Schema from "effect/Schema"
 
 export const TitleSettings = Schema.Struct({
-  /**
-   * The model that names a session after its first answer: `provider/model`, or `session` for the session's own. Without it,
-   * a session is called by the beginning of its first prompt, and nothing is asked.
-   */
   model: Schema.optionalKey(
     Schema.String.check(
       Schema.makeFilter((name: string) => name === "session" || /^[^/\s]+\/\S+$/.test(name), {
         message: 'Expected "session", or a model like "provider/model"'
       })
     )
-  )
+  ).annotateKey({
+    description:
+      "The model that names a session after its first answer: provider/model, or session for the session's own. Without it, a session is called by the beginning of its first prompt, and nothing is asked."
+  })
 })
 export type TitleSettings = typeof TitleSettings.Type
 
