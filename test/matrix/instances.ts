@@ -1,8 +1,9 @@
 /** Services of sessions and services with many instances, as one text for every transport. */
 import { MutableRemoteState, type ServiceDirectoryShape, ServiceError } from "@bezel/core/service"
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit, Schema, Scope, Stream } from "effect"
+import { Effect, Exit, Logger, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { drained } from "../eventually.ts"
 import { Job, Models, Question } from "./contract.ts"
 import { connected, eventually, makeHost, type TransportUnderTest, until, untilStatus } from "./harness.ts"
 import { provideModels } from "./provide.ts"
@@ -355,6 +356,51 @@ export const keyed = (transport: TransportUnderTest) => {
       expect(yield* names[1] ?? Effect.succeed("none")).toBe("Second")
       expect(yield* Effect.flip(names[0] ?? Effect.succeed("none"))).toMatchObject({ code: "stale_reference" })
     }))
+
+  it.effect("an instance of the session is reached also where the host has one of the same key", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* spawnJob(host.directory, "a", "of the host")
+      yield* spawnJob(host.directory, "a", "of the session", "s")
+      const client = yield* host.client
+      yield* client.select("s")
+      const seen: Array<string> = []
+      yield* client.observe(Job, (job) => Effect.flatMap(job.name(), (name) => Effect.sync(() => seen.push(name))))
+      yield* eventually(() => seen.length === 2)
+      expect(seen.toSorted()).toEqual(["of the host", "of the session"])
+    }))
+
+  it.effect("an observer that fails is told in the log and ends no other; one that begins without a connection waits for it", () => {
+    const logged: Array<string> = []
+    const logger = Logger.make((entry) => {
+      logged.push(Logger.formatJson.log(entry))
+    })
+    return Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* spawnJob(host.directory, "a", "A")
+      yield* spawnJob(host.directory, "b", "B")
+      const { connection } = yield* host.connectWith({ retry: { first: "1 second", longest: "1 second" } })
+      const seen: Array<string> = []
+      const observe = (name: string) =>
+        connection.observe(Job, (_, key) => {
+          seen.push(`${name} ${key}`)
+          return key === "a" ? Effect.die(new Error("no place for it")) : Effect.never
+        })
+      yield* observe("first")
+      yield* eventually(() => seen.length === 2)
+      yield* connection.drop
+      yield* eventually(() => connection.state.value.status === "disconnected")
+      yield* observe("second")
+      yield* drained
+      expect(seen).toEqual(["first a", "first b"])
+      yield* TestClock.adjust("1 second")
+      yield* eventually(() => seen.length === 4)
+      expect(seen.slice(2)).toEqual(["second a", "second b"])
+      expect(logged.join("\n")).toMatch(
+        /An observer of service \\?"test.job\\?" failed for \\?"a\\?".*no place for it/s
+      )
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 
   it.effect("a facade by key shows that instance's states", () =>
     Effect.gen(function*() {

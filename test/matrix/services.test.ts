@@ -3,6 +3,7 @@ import { describe } from "@effect/vitest"
 import { calls } from "./calls.ts"
 import { chained } from "./chained.ts"
 import { durable } from "./durable.ts"
+import { edges } from "./edges.ts"
 import { overLoopback, overPort, overUnixSocket, overWebSocket } from "./harness.ts"
 import { keyed, sessions } from "./instances.ts"
 import { interactions } from "./interactions.ts"
@@ -21,6 +22,7 @@ for (const transport of [overLoopback, overUnixSocket, overWebSocket, overPort])
     describe("keyed instances", () => keyed(transport))
     describe("references", () => references(transport))
     describe("references that return references", () => nested(transport))
+    describe("the edges of contracts", () => edges(transport))
     describe("interactions", () => interactions(transport))
     describe("those who leave", () => leaving(transport))
     describe("chained hosts", () => chained(transport))

@@ -329,7 +329,7 @@ export const state = (transport: TransportUnderTest) => {
     Effect.gen(function*() {
       const host = yield* makeHost(transport)
       const old = yield* Scope.make()
-      const { instance } = yield* Scope.provide(provideModels(host.directory, { first: "a" }), old)
+      yield* Scope.provide(provideModels(host.directory, { first: "a" }), old)
       const models = yield* (yield* host.client).use(Models)
       yield* models.ready
       const statuses: Array<string> = []
@@ -338,11 +338,14 @@ export const state = (transport: TransportUnderTest) => {
       )
       const state = yield* MutableRemoteState.make(ModelsState, { current: "b", revision: 1, list: [] })
       const next = yield* host.directory.use(Models)
-      yield* host.directory.provide(Models, { ...next, state, who: () => Effect.succeed("the new one") }, {
-        replaces: instance
-      })
-      expect(yield* models.who()).toBe("the new one")
-      yield* Scope.close(old, Exit.void)
+      yield* host.directory.handOver(
+        () => true,
+        Effect.gen(function*() {
+          yield* Scope.close(old, Exit.void)
+          expect(yield* models.who()).toBe("a")
+          yield* host.directory.provide(Models, { ...next, state, who: () => Effect.succeed("the new one") })
+        })
+      )
       expect(yield* models.who()).toBe("the new one")
       yield* until(models.state, (value) => value.current === "b")
       expect(statuses).toEqual(["live"])

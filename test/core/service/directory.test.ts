@@ -84,19 +84,64 @@ describe("ServiceDirectory", () => {
       yield* directory.provide(Counter, { count: yield* MutableRemoteState.make(Schema.Int, 0) })
     }))
 
-  it.effect("swaps an instance in one step, and the old scope's end takes nothing away", () =>
+  it.effect("hands an instance over in one step, and what nobody takes over is gone in the end", () =>
     Effect.gen(function*() {
       const directory = yield* ServiceDirectory.make
       const old = yield* Scope.make()
       const instance = yield* Scope.provide(directory.provide(Greeter, greeter("old")), old)
-      const seen: Array<boolean> = []
+      const lost = yield* Scope.provide(directory.provide(Greeter, greeter("lost"), { key: "lost" }), old)
+      const seen: Array<ReadonlyArray<boolean>> = []
+      const isThere = (key: string | null) =>
+        directory.lookup({ service: Greeter.id, key, session: null }) !== undefined
       directory.watch(() => {
-        seen.push(directory.lookup({ service: Greeter.id, key: null, session: null }) !== undefined)
+        seen.push([isThere(null), isThere("lost")])
       })
-      const next = yield* directory.provide(Greeter, greeter("new"), { replaces: instance })
-      yield* Scope.close(old, Exit.void)
+      const next = yield* directory.handOver(
+        () => true,
+        Effect.andThen(Scope.close(old, Exit.void), directory.provide(Greeter, greeter("new")))
+      )
       expect(yield* (yield* directory.use(Greeter)).greet()).toBe("new")
       expect(next.generation).toBeGreaterThan(instance.generation)
-      expect(seen).toEqual([true])
+      expect([instance, lost].map(({ closed }) => closed.isOpen())).toEqual([true, true])
+      expect(seen).toEqual([[true, true], [true, false]])
+    }))
+
+  it.effect("leaves calls under way alone where what stands behind an instance outlives it", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      const old = yield* Scope.make()
+      const placement = { session: "s", isEnduring: true }
+      const before = yield* Scope.provide(directory.provide(Greeter, greeter("old"), placement), old)
+      const after = yield* Scope.make()
+      yield* directory.handOver(
+        () => true,
+        Effect.andThen(
+          Scope.close(old, Exit.void),
+          Scope.provide(directory.provide(Greeter, greeter("new"), placement), after)
+        )
+      )
+      expect(before.closed.isOpen()).toBe(false)
+      yield* Scope.close(after, Exit.void)
+      expect(before.closed.isOpen()).toBe(true)
+    }))
+
+  it.effect("says of a service that was declared for sessions that it is one, whoever provides it", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      yield* directory.declare(Greeter, { perSession: true })
+      yield* directory.provide(Greeter, greeter("of all"))
+      expect(directory.declared(Greeter.id)?.perSession).toBe(true)
+    }))
+
+  it.effect("tells an instance of the host from one of a session by its number where both have one key", () =>
+    Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      const all = yield* directory.provide(Greeter, greeter("all"), { key: "a" })
+      const one = yield* directory.provide(Greeter, greeter("one"), { key: "a", session: "s" })
+      const at = { service: Greeter.id, key: "a", session: "s" }
+      expect(directory.lookup(at)).toBe(all)
+      expect([all, one].map(({ generation }) => directory.lookup({ ...at, generation }))).toEqual([all, one])
+      expect(directory.lookup({ ...at, session: null, generation: one.generation })).toBeUndefined()
+      expect(directory.lookup({ ...at, generation: 99 })).toBeUndefined()
     }))
 })

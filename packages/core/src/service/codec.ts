@@ -65,9 +65,11 @@ const isPlainLeaf = (ast: SchemaAST.AST): boolean | null => {
     case "Null":
     case "String":
     case "Boolean":
-    case "Number":
     case "TemplateLiteral":
       return true
+    case "Number":
+      // One that may be NaN or infinite is text then.
+      return Schema.toCodecJson(Schema.make(ast)).ast.encoding === undefined
     case "Literal":
       return typeof ast.literal !== "bigint"
     default:

@@ -64,11 +64,11 @@ export interface Lookup {
 export interface ServiceDirectoryShape {
   /** Changes when the authority restarts. */
   readonly epoch: string
-  /** Registers an implementation for the length of the scope. `replaces` swaps an instance in the same step. */
+  /** Registers an implementation for the length of the scope. */
   readonly provide: <S extends RemoteService.Any>(
     token: S,
     implementation: Implementation<S>,
-    placement?: Placement & { readonly replaces?: Instance }
+    placement?: Placement
   ) => Effect.Effect<Instance, RegistrationError, Scope.Scope>
   /**
    * Instances that `concerns` says yes to and whose registration ends while the effect runs stay in their places until a
@@ -151,15 +151,13 @@ class Directory implements ServiceDirectoryShape {
           closed: inherits ? before.closed : Latch.makeUnsafe(false),
           implementation
         }
-        const refused = this.refusal(instance, placement.replaces)
+        const refused = this.refusal(instance)
         if (refused !== undefined) return Effect.fail(refused)
-        if (placement.replaces !== undefined) this.remove(placement.replaces)
         this.instances.set(place(token.id, instance.session, instance.key), instance)
         if (inherits) this.leaving.delete(before)
         else if (before !== undefined) this.leave(before)
         const known = this.tokens.get(token.id)
         this.tokens.set(token.id, { token, perSession: known?.perSession ?? instance.session !== null })
-        placement.replaces?.closed.openUnsafe()
         this.changed()
         return Effect.succeed(instance)
       }),
@@ -254,12 +252,12 @@ class Directory implements ServiceDirectoryShape {
     }
   }
 
-  private refusal(instance: Instance, replaces: Instance | undefined): RegistrationError | undefined {
+  private refusal(instance: Instance): RegistrationError | undefined {
     const id = instance.token.id
     const local = this.locals.get(id)
     if (local !== undefined) return duplicate(id, local.owner, instance.owner)
     const other = this.instances.get(place(id, instance.session, instance.key))
-    if (other !== undefined && other !== replaces && !this.leaving.has(other)) {
+    if (other !== undefined && !this.leaving.has(other)) {
       return duplicate(id, other.owner, instance.owner, instance.key)
     }
     return misfit(instance)
