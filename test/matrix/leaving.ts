@@ -14,6 +14,7 @@ import {
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Latch, Logger, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { drained } from "../eventually.ts"
 import { connected, eventually, makeHost, type TransportUnderTest, until, untilStatus } from "./harness.ts"
 
 const Said = Schema.Struct({ type: Schema.Literal("said"), text: Schema.String })
@@ -282,16 +283,27 @@ export const leaving = (transport: TransportUnderTest) => {
 
   it.effect("a client may follow once what it is asked, and change so much at once and no more", () =>
     Effect.gen(function*() {
-      const host = yield* makeHost(transport, { callLimit: 3, attach: () => Effect.never })
+      const goOn = yield* Latch.make()
+      const host = yield* makeHost(transport, { callLimit: 3, attach: () => goOn.await })
       const raw = yield* host.raw
       const answers: Array<string> = []
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
-      for (const id of ["a", "b"]) yield* raw.send(control(id, { type: "interactions" }, "watch"))
-      yield* eventually(() => answers.length === 1)
-      expect(answers[0]).toContain("overloaded")
+      const answered = (count: number) =>
+        Effect.map(eventually(() => answers.length === count), () => answers.map((one) => one.includes("overloaded")))
+      const asked = (id: string) => raw.send(control(id, { type: "interactions" }, "watch"))
+      yield* asked("a")
+      yield* asked("b")
+      expect(yield* answered(1)).toEqual([true])
+      yield* raw.send(JSON.stringify({ _tag: "Interrupt", requestId: "a" }))
+      yield* answered(2)
+      yield* asked("c")
+      answers.length = 0
       for (let id = 0; id < 10; id++) yield* raw.send(control(id, { type: "select", session: "s" }))
-      yield* eventually(() => answers.length === 8)
-      expect(answers.slice(1).every((answer) => answer.includes("overloaded"))).toBe(true)
+      expect(yield* answered(7)).toEqual(Array.from({ length: 7 }, () => true))
+      yield* goOn.open
+      expect((yield* answered(10)).slice(7)).toEqual([false, false, false])
+      yield* raw.send(control(10, { type: "catalogue" }))
+      expect((yield* answered(11)).at(-1)).toBe(false)
     }))
 
   it.effect("a client that goes while a session is opened for it holds nothing up and leaves none", () =>
@@ -313,6 +325,7 @@ export const leaving = (transport: TransportUnderTest) => {
         const selecting = yield* Effect.forkChild(Effect.exit(connection.select(session)))
         yield* eventually(() => log.length === (session === "never" ? 1 : 2))
         const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+        yield* drained
         yield* goOn.open
         yield* Fiber.join(closing)
         yield* Fiber.await(selecting)

@@ -101,6 +101,18 @@ describe("a session that works for another one", () => {
       yield* top.seat.detach("parent")
       expect(top.closed).toEqual(["withdrawn"])
     }).pipe(Effect.scoped))
+
+  it.effect("works for the one that it was given last, whatever ends before", () =>
+    Effect.gen(function*() {
+      const broker = yield* InteractionBroker.make
+      const [one, two] = [yield* client(broker, "one", "one"), yield* client(broker, "two", "two")]
+      const first = yield* Scope.make()
+      yield* Scope.provide(broker.relay("child", "one"), first)
+      yield* broker.relay("child", "two")
+      yield* Scope.close(first, Exit.void)
+      yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "child" }), { startImmediately: true })
+      expect([one.offers.length, two.offers.length]).toEqual([0, 1])
+    }).pipe(Effect.scoped))
 })
 
 describe("a request", () => {
@@ -116,5 +128,18 @@ describe("a request", () => {
       yield* broker.prefer("one", "second")
       yield* Effect.forkChild(broker.request(Ask, "who", { sessionID: "one" }), { startImmediately: true })
       expect(order).toEqual(["second", "first"])
+    }).pipe(Effect.scoped))
+
+  it.effect("is closed for all who have it but the one who has answered or refused it", () =>
+    Effect.gen(function*() {
+      const broker = yield* InteractionBroker.make
+      const [one, other] = [yield* client(broker, "one", "s"), yield* client(broker, "other", "s")]
+      for (const answer of [{ type: "answered", response: "yes" }, { type: "declined" }] as const) {
+        const asking = yield* Effect.forkChild(broker.request(Ask, "?", { sessionID: "s" }), { startImmediately: true })
+        yield* one.seat.answer(one.offers.at(-1)?.id ?? "", answer)
+        expect(yield* Fiber.join(asking)).toMatchObject({ type: answer.type, client: "one" })
+        expect(other.closed.at(-1)).toBe(answer.type)
+      }
+      expect([one.closed, other.closed.length]).toEqual([[], 2])
     }).pipe(Effect.scoped))
 })

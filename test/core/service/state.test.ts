@@ -1,4 +1,10 @@
-import { isStateCell, MutableRemoteEvents, MutableRemoteState } from "@bezel/core/service"
+import {
+  durableLog,
+  isStateCell,
+  MutableDurableEvents,
+  MutableRemoteEvents,
+  MutableRemoteState
+} from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schema, Stream } from "effect"
 
@@ -111,6 +117,21 @@ describe("MutableRemoteState", () => {
       })
       expect(state.sequence).toBe(0)
       expect(isStateCell(state)).toBe(true)
+    }))
+
+  it.effect("is followed by nobody once its readers are gone", () =>
+    Effect.gen(function*() {
+      const state = yield* MutableRemoteState.make(Schema.Int, 0)
+      const kept = yield* MutableDurableEvents.make(Schema.String)
+      const listeners = () => [isStateCell(state) ? state.feed.size : -1, durableLog(kept)?.feed.size]
+      const readers = yield* Effect.forEach(
+        [state.changes, kept.after(null)],
+        (stream) => Effect.forkChild(Stream.runDrain<unknown, never, never>(stream), { startImmediately: true })
+      )
+      yield* Effect.yieldNow
+      expect(listeners()).toEqual([1, 1])
+      yield* Effect.forEach(readers, Fiber.interrupt)
+      expect(listeners()).toEqual([0, 0])
     }))
 
   it.effect("a reader that never reads costs a bounded queue, and still ends at the newest value", () =>
