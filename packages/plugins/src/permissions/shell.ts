@@ -17,6 +17,7 @@ import {
   type Word,
   type WordPart
 } from "unbash"
+import { evaluatedBy, evaluatingOperator, Evaluation, type WrittenWord } from "./evaluation.ts"
 import { unknown } from "./pattern.ts"
 import { readsScriptFromInput, unwrap } from "./wrappers.ts"
 
@@ -61,6 +62,7 @@ class Reader {
   readonly paths: Array<string> = []
   readonly problems = new Set<string>()
   movesDirectory = false
+  readonly evaluation = new Evaluation()
 
   script(source: string, nesting: number): void {
     if (source.includes(unknown)) this.problems.add("it contains a NUL character")
@@ -79,7 +81,51 @@ class Reader {
       case "ArithmeticCommandExpansion":
         if (node.script === undefined) this.problems.add("a command inside it cannot be read")
         break
+      case "ArithmeticExpansion":
+        this.evaluate(node.text.replace(/^\$(\(\(|\[)|(\)\)|\])$/g, ""))
+        break
+      case "ArithmeticCommand":
+        this.evaluate(node.body)
+        break
+      case "ArithmeticWord":
+        this.evaluate(node.value)
+        break
+      case "ArithmeticFor":
+        if ([node.initialize, node.test, node.update].some((part) => part !== undefined && holdsCommand(part))) {
+          this.evaluate(unknown)
+        }
+        break
+      case "TestUnary":
+        if (evaluatingOperator.test(node.operator)) this.evaluate(node.operand.text)
+        break
+      case "TestBinary":
+        if (evaluatingOperator.test(node.operator)) {
+          this.evaluate(node.left.text)
+          this.evaluate(node.right.text)
+        }
+        break
+      case "Assignment":
+        this.steers(node.name)
+        if (node.index !== undefined) this.evaluate(node.index.text)
+        for (const { text } of node.value.type === "Word" ? [node.value] : node.value.elements) {
+          this.evaluation.assign(node.name, mayBeFiles(text) ? unknown : text)
+          if (node.value.type === "ArrayValue") this.evaluate(/^\[(.*?)\]\+?=/s.exec(text)?.[1] ?? "")
+        }
+        break
+      case "For":
+      case "Select":
+        for (const { text } of node.wordlist ?? [{ text: unknown }]) {
+          this.evaluation.assign(node.name.text, mayBeFiles(text) ? unknown : text)
+        }
+        break
       case "ParameterExpansion":
+        if (node.index !== undefined && !["@", "*"].includes(node.index.text)) this.evaluate(node.index.text)
+        if (node.prefix === "!" && node.operation?.type !== "Names") this.evaluate(node.parameter)
+        if (node.operation?.type === "Slice") {
+          this.evaluate(node.operation.offset.text)
+          this.evaluate(node.operation.length?.text ?? "")
+        }
+        if (node.operation?.type === "Default") this.evaluation.assign(node.parameter, node.operation.operand.text)
         if (node.operation?.type === "Unknown") this.problems.add(`the expansion ${node.text} is not understood`)
         // `${x@P}` runs the command substitutions in the value of x.
         if (node.operation?.type === "Transform" && node.operation.operand.value === "P") {
@@ -102,6 +148,24 @@ class Reader {
     for (const error of script.errors ?? []) this.problems.add(`it does not parse: ${error.message}`)
   }
 
+  /** Notes a variable whose value bash itself takes for a command or a script. */
+  steers(name: string): void {
+    if (/^(BASH_ALIASES|BASH_CMDS|BASH_ENV|ENV|PROMPT_COMMAND|PS4)$/.test(name)) {
+      this.problems.add(`${name} says what a shell runs`)
+    }
+  }
+
+  /** Notes a text that bash evaluates, as it is written. */
+  evaluate(text: string): void {
+    if (!this.evaluation.evaluate(text)) this.problems.add("it evaluates a value that is known only when it runs")
+  }
+
+  builtin(name: string, args: ReadonlyArray<WrittenWord>): void {
+    const { evaluated, filled } = evaluatedBy(name, args)
+    for (const text of evaluated) this.evaluate(text)
+    for (const variable of filled) this.evaluation.assign(variable.includes(unknown) ? unknown : variable, unknown)
+  }
+
   redirect(node: Redirect): void {
     if (node.target === undefined) return void this.problems.add("a redirection has no target")
     const target = textOf(node.target)
@@ -119,6 +183,10 @@ class Reader {
     const args = node.suffix.filter((item) => item.type === "Word" || item.type === "Assignment")
     for (const arg of args) if (arg.type === "Word") this.path(arg)
     const words = [textOf(node.name), ...args.map((arg) => arg.type === "Word" ? textOf(arg) : assignmentText(arg))]
+    this.builtin(
+      words[0] ?? "",
+      args.map((arg, index) => ({ written: arg.text, text: words[index + 1] ?? "", splits: splits(arg) }))
+    )
     this.simple(words, assignments.map(assignmentText), nesting)
     if (readsScriptFromInput([baseName(words[0] ?? ""), ...words.slice(1)])) this.input(node, words[0] ?? "", nesting)
   }
@@ -185,7 +253,17 @@ class Reader {
       if (wrapped.movesDirectory === true) this.movesDirectory = true
       for (const file of wrapped.writes ?? []) if (!harmlessFile.test(file)) this.writes.push(file)
       const environment = [...effective, ...wrapped.assignments ?? []]
-      if (wrapped.command !== undefined) this.simple(wrapped.command, environment, nesting)
+      if (wrapped.command !== undefined) {
+        // `builtin read …` is one as well; how its words were quoted is not known here.
+        const [command = "", ...args] = wrapped.command
+        this.builtin(command, args.map((text) => ({ written: text, text, splits: text.includes(unknown) })))
+        this.simple(wrapped.command, environment, nesting)
+      }
+      for (const each of environment) {
+        const [variable = "", value = ""] = each.split(/\+?=(.*)/s)
+        this.steers(variable)
+        this.evaluation.assign(variable, value)
+      }
       if (wrapped.script !== undefined) {
         const before = this.commands.length
         this.script(wrapped.script, nesting + 1)
@@ -216,6 +294,27 @@ class Reader {
     }
   }
 }
+
+/** Whether a word may become names of files, which anybody may have chosen. */
+const mayBeFiles = (written: string): boolean =>
+  /[*?]|\[.*\]/s.test(written.replace(/\$\(\([^()]*\)\)|"[^"]*"|'[^']*'|\$\{[^}]*\}|\$[?*]/g, ""))
+
+/** Whether arithmetic holds the output of a command. */
+const holdsCommand = (node: SyntaxNode): boolean => {
+  if (node.type === "ArithmeticCommandExpansion" || node.type === "CommandExpansion") return true
+  let holds = false
+  forEachChild(node, (child) => {
+    holds = holds || holdsCommand(child)
+  })
+  return holds
+}
+
+/** Whether a word holds what may become several words when it is known. */
+const splits = (node: Word | Assignment): boolean =>
+  node.type === "Word" &&
+  (node.parts ?? []).some(({ type }) =>
+    type === "SimpleExpansion" || type === "ParameterExpansion" || type === "CommandExpansion"
+  )
 
 const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1)
 
@@ -256,6 +355,9 @@ export const readCommandLine = (source: string): ShellReading => {
     reader.script(source, 0)
   } catch {
     reader.problems.add("it cannot be parsed")
+  }
+  if (reader.evaluation.reachesUnknown) {
+    reader.problems.add("it evaluates a variable whose value is known only when it runs")
   }
   return {
     commands: reader.commands,

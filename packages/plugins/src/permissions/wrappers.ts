@@ -32,7 +32,7 @@ interface WrapperOptions {
   readonly longValued?: ReadonlyArray<string>
   /** Words between the options and the command. */
   readonly positional?: number
-  /** `NAME=value` words may stand before the command. */
+  /** Words with a `=` may stand before the command, whatever name is before it. */
   readonly assignments?: boolean
 }
 
@@ -41,8 +41,6 @@ interface Parsed {
   readonly assignments: ReadonlyArray<string>
   readonly rest: ReadonlyArray<string>
 }
-
-const isAssignment = (word: string): boolean => /^[A-Za-z_]\w*=/.test(word)
 
 /** Reads the options in front of a command; `null` if one is not known or not readable. */
 const parseOptions = (words: ReadonlyArray<string>, spec: WrapperOptions): Parsed | null => {
@@ -76,7 +74,7 @@ const parseOptions = (words: ReadonlyArray<string>, spec: WrapperOptions): Parse
     }
   }
   if (spec.assignments === true) {
-    for (; isAssignment(words[index] ?? ""); index++) assignments.push(words[index] ?? "")
+    for (; words[index]?.includes("=") === true; index++) assignments.push(words[index] ?? "")
   }
   const rest = words.slice(index)
   if ([...options.values(), ...rest.slice(0, spec.positional ?? 0)].some((value) => value.includes(unknown))) {
@@ -143,15 +141,42 @@ const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "zsh",
 
 /** They run other commands, in ways of their own that are not read here. */
 const opaque: ReadonlySet<string> = new Set([
-  "su",
+  "choom",
+  "dbus-run-session",
+  "entr",
+  "i386",
+  "ld.so",
+  "linux32",
+  "linux64",
+  "nsenter",
+  "parallel",
+  "prlimit",
+  "runcon",
   "runuser",
   "script",
-  "parallel",
-  "entr",
-  "nsenter",
+  "setarch",
+  "setpriv",
+  "sg",
+  "ssh-agent",
+  "start-stop-daemon",
+  "su",
+  "systemd-run",
+  "uclampset",
   "unshare",
-  "setpriv"
+  "x86_64"
 ])
+
+/** Options of builtins that name a command, or a file for the name of one. */
+const opaqueOptions: { readonly [name: string]: RegExp } = {
+  bind: /^-\w*x/,
+  compgen: /^-\w*C/,
+  complete: /^-\w*C/,
+  enable: /^-\w*f/,
+  hash: /^-\w*p/,
+  jobs: /^-\w*x/,
+  mapfile: /^-\w*C/,
+  readarray: /^-\w*C/
+}
 
 const cannotTell = (name: string) => ({ problem: `cannot tell which command ${name} would run` })
 
@@ -175,7 +200,8 @@ const unwrapEnv = (words: ReadonlyArray<string>): Unwrapped => {
   const split = parsed.options.get("S") ?? parsed.options.get("split-string")
   const movesDirectory = parsed.options.has("C") || parsed.options.has("chdir")
   if (split !== undefined) {
-    // Its own small quoting language is close to the shell's; variables in it are unknown to both.
+    // Its own small quoting language is the shell's but for what `\\` and `$` mean.
+    if (/[\\$]/.test(split)) return cannotTell("env")
     return [{ script: [split, ...parsed.rest].join(" "), assignments: parsed.assignments, own: false, movesDirectory }]
   }
   if (parsed.rest.length === 0) return null
@@ -218,7 +244,7 @@ const unwrapShell = (name: string, words: ReadonlyArray<string>): Unwrapped => {
     if (word.startsWith("-") && word.slice(1).includes("c")) hasScript = true
     if (/[oO]/.test(word.slice(1))) index++
   }
-  if (!hasScript) return null
+  if (!hasScript) return words[index]?.includes(unknown) === true ? cannotTell(name) : null
   const script = words[index]
   return script === undefined || script.includes(unknown) ? cannotTell(name) : [{ script, own: false }]
 }
@@ -289,7 +315,9 @@ export const unwrap = (words: ReadonlyArray<string>): Unwrapped => {
   if (Object.hasOwn(plain, name)) return afterOptions(name, args, plain[name] ?? {}, false)
   if (Object.hasOwn(privileged, name)) return afterOptions(name, args, privileged[name] ?? {}, true)
   if (shells.has(name)) return unwrapShell(name, args)
-  if (opaque.has(name)) return args.length === 0 ? null : cannotTell(name)
+  if (opaque.has(name) || /^ld-.*\.so(\.\d+)?$/.test(name)) return args.length === 0 ? null : cannotTell(name)
+  const opaqueOption = Object.hasOwn(opaqueOptions, name) ? opaqueOptions[name] : undefined
+  if (opaqueOption !== undefined && args.some((word) => opaqueOption.test(word))) return cannotTell(name)
   switch (name) {
     case "env":
       return unwrapEnv(args)
@@ -322,8 +350,11 @@ export const unwrap = (words: ReadonlyArray<string>): Unwrapped => {
   }
 }
 
-/** A shell that was given no script and no file takes its commands from its input. */
+const input = /^(\/dev\/stdin|\/dev\/fd\/\d+|\/proc\/self\/fd\/\d+)$/
+
+/** A shell that was given no script and no file, or its input as one, takes its commands from there. */
 export const readsScriptFromInput = (words: ReadonlyArray<string>): boolean => {
   const [name = "", ...args] = words
+  if ((shells.has(name) || name === "source" || name === ".") && args.some((word) => input.test(word))) return true
   return shells.has(name) && (args.every((word) => word.startsWith("-")) || args.includes("-s"))
 }
