@@ -351,6 +351,30 @@ export const leaving = (transport: TransportUnderTest) => {
       expect(yield* (yield* client.attach("one")).use(Desk)).not.toBe(before)
     }))
 
+  it.effect("a session that is left while the connection is made again is left there too", () =>
+    Effect.gen(function*() {
+      const goOn = yield* Latch.make(true)
+      const log: Array<string> = []
+      const host = yield* makeHost(transport, {
+        attach: (session) =>
+          Effect.andThen(Effect.sync(() => log.push(`+${session}`)), session === "shown" ? goOn.await : Effect.void),
+        detach: (session) => Effect.sync(() => log.push(`-${session}`))
+      })
+      const client = yield* host.client
+      const scope = yield* Scope.make()
+      yield* Scope.provide(client.attach("beside"), scope)
+      yield* client.select("shown")
+      log.length = 0
+      yield* goOn.close
+      yield* client.drop
+      yield* eventually(() => log.includes("+shown"))
+      yield* Scope.close(scope, Exit.void)
+      yield* goOn.open
+      yield* connected(client)
+      yield* eventually(() => log.filter((line) => line === "-beside").length === 2)
+      expect(log.filter((line) => line.endsWith("beside"))).toEqual(["-beside", "+beside", "-beside"])
+    }))
+
   it.effect("who has said what it is is told of once, with its end, and under that name; who has not, never", () =>
     Effect.gen(function*() {
       const log: Array<string> = []

@@ -1,11 +1,11 @@
 /** How a client comes back: by itself, after delays that grow, for as long as it is wanted. */
-import { Connection, Endpoint, loopback } from "@bezel/core/rpc"
+import { Connection, Endpoint, loopback, type Transport } from "@bezel/core/rpc"
 import { InteractionBroker, RemoteService, ServiceDirectory, ServiceError } from "@bezel/core/service"
 import { makeServiceHost, type ServiceHost } from "@bezel/core/testing"
 import { describe, expect, it } from "@effect/vitest"
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { eventually, until } from "../../matrix/harness.ts"
+import { connected, eventually, until } from "../../matrix/harness.ts"
 
 const nobody = new ServiceError({ code: "disconnected", message: "Nobody is there." })
 
@@ -56,6 +56,40 @@ describe("a client whose host is not there", () => {
       const lost = yield* Clock.currentTimeMillis
       yield* TestClock.adjust("1 second")
       expect(attempts.slice(before).map((time) => time - lost)).toEqual([100, 300, 700])
+    }))
+})
+
+describe("a client of whose host nothing comes any more, though the connection is open", () => {
+  class Watch extends RemoteService.make("test.watch")({ methods: { now: { success: Schema.Int }, wait: {} } }) {}
+
+  it.effect("gives the connection up after a minute, says so, and makes another one", () =>
+    Effect.gen(function*() {
+      const host = yield* makeServiceHost()
+      yield* host.directory.provide(Watch, { now: () => Effect.succeed(1), wait: () => Effect.never })
+      let isSwallowed = false
+      const swallowing = Effect.map(loopback(host.endpoint), (transport): Transport => ({
+        ...transport,
+        run: (onFrame) => transport.run((frame) => isSwallowed ? null : onFrame(frame))
+      }))
+      const client = yield* host.connect({ connect: swallowing, retry: { first: "1 second", longest: "1 second" } })
+      yield* connected(client)
+      const watch = yield* client.use(Watch)
+      const waiting = yield* Effect.forkChild(Effect.flip(watch.wait()))
+      for (let minute = 0; minute < 5; minute++) {
+        yield* TestClock.adjust("1 minute")
+        expect(yield* watch.now()).toBe(1)
+      }
+      isSwallowed = true
+      yield* TestClock.adjust("60 seconds")
+      expect(client.state.value.status).toBe("connected")
+      yield* TestClock.adjust("10 seconds")
+      expect((yield* Fiber.join(waiting)).code).toBe("disconnected")
+      const { reason } = yield* until(client.state, ({ status }) => status === "disconnected")
+      expect(reason).toMatchObject({ code: "disconnected", message: expect.stringContaining("Nothing has come") })
+      isSwallowed = false
+      yield* TestClock.adjust("1 second")
+      yield* connected(client)
+      expect(yield* watch.now()).toBe(1)
     }))
 })
 

@@ -273,7 +273,7 @@ describe("a host whose process stands still", () => {
         )
         yield* Effect.promise(() => new Promise((listening) => worker.once("message", listening)))
         // Checked all the while, so that what is not answered would be missed.
-        const client = yield* Connection.make({ connect: connectUnix(path), label: "test", check: "1 second" })
+        const client = yield* Connection.make({ connect: connectUnix(path), label: "test", check: "2 seconds" })
         yield* connected(client)
         const statuses: Array<string> = []
         yield* Effect.forkScoped(

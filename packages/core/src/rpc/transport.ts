@@ -75,6 +75,14 @@ const miscounted = new ServiceError({
   message: "Frames were lost or repeated on the way; the connection is made anew."
 })
 
+/** So many checks in a row without a frame of the host: where a network swallows all of them, nothing else tells. */
+const patience = 6
+
+const unheard = new ServiceError({
+  code: "disconnected",
+  message: "Nothing has come from the host for a while, not even to what it is asked; the connection is made anew."
+})
+
 const parse = (frame: string): unknown => {
   try {
     return JSON.parse(frame)
@@ -91,7 +99,7 @@ export interface ClientParts {
   readonly calls: ClientCalls
   /** For `effect/rpc`, so that its numbers are none of the calls'. */
   readonly nextId: () => number
-  /** Compares the counts of both sides. */
+  /** Compares the counts of both sides; closes the connection to a host of which nothing has come for some checks. */
   readonly check: Effect.Effect<void>
   /** Why the far side closed the connection, if it said so. */
   readonly farewell: () => ServiceError | null
@@ -104,6 +112,7 @@ export const clientProtocol = (
   Effect.gen(function*() {
     let sent = 0
     let ids = 0
+    let unanswered = 0
     let reason: ServiceError | null = null
     const post = (frame: string): ServiceError | null => {
       if (tooLong(frame, transport.frameLimit)) return overlong(transport.frameLimit)
@@ -122,6 +131,7 @@ export const clientProtocol = (
       let received = 0
       const parts = new Parts(transport.frameLimit)
       yield* transport.run((frame) => {
+        unanswered = 0
         let message = parse(frame)
         if (!isMessage(message)) return garbage(transport, "The host")
         if (message._tag === "Part") {
@@ -165,8 +175,13 @@ export const clientProtocol = (
         codecFor: RpcSerialization.json.codecFor
       }
     }))
-    const check = Effect.sync(() => {
+    const check = Effect.suspend(() => {
+      if (unanswered++ >= patience) {
+        reason = unheard
+        return transport.close
+      }
       transport.post(JSON.stringify({ _tag: "Tally", sent }))
+      return Effect.void
     })
     return [protocol, { calls, nextId, check, farewell: () => reason }]
   })
