@@ -138,7 +138,18 @@ export const makeStubSession = (respond: (text: string, script: Script) => Effec
             )
             : Effect.succeed("already_placed")
         ),
-      configSet: (patch) => update((current) => ({ ...current, config: { ...current.config, ...patch } }))
+      configSet: (patch) => update((current) => ({ ...current, config: { ...current.config, ...patch } })),
+      entries: () =>
+        Effect.sync(() =>
+          SubscriptionRef.getUnsafe(ref).entries.map(({ createdAt, data, id, kind, model }, index) => ({
+            createdAt,
+            data,
+            id,
+            kind,
+            model,
+            ordinal: index + 1
+          }))
+        )
     }
 
     const presentation: PresentationHalf<never> = {

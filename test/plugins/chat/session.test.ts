@@ -9,6 +9,7 @@ import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { readFile } from "node:fs/promises"
+import { join } from "node:path"
 import { describe, expect } from "vitest"
 import { testTerminal } from "../../tui/memory-terminal.ts"
 
@@ -47,6 +48,29 @@ describe("the chat screen over a real session", () => {
       expect(yield* screen.text).toContain("› hi there")
       yield* screen.type("\x04")
       expect(yield* screen.ended).toEqual({ type: "quit" })
+    }))
+
+  it.live("exports all of a conversation, also what was summarized", () =>
+    Effect.gen(function*() {
+      const long = "x".repeat(100_000)
+      const { host, screen, session } = yield* openChat([[say(long)], [say(long)], [say("What was.")], [say("After.")]])
+      for (const prompt of ["one", "two"]) yield* host.ask(session.id, prompt)
+      yield* screen.type("/compact\r")
+      yield* screen.until("The older part of the conversation was summarized.")
+      yield* host.ask(session.id, "three")
+      const file = join(host.location.directory, "talk.md")
+      yield* screen.type(`/export ${file}\r`)
+      yield* screen.until("Written to")
+      const parts = (yield* Effect.promise(() => readFile(file, "utf8"))).match(/^## .*\n\n.*/gm)
+      expect(parts?.map((part) => part.slice(0, 20).replace(/\s+/g, " "))).toEqual([
+        "## Prompt one",
+        "## Answer xxxxxxxxx",
+        "## Prompt two",
+        "## Answer xxxxxxxxx",
+        "## Summary of what c",
+        "## Prompt three",
+        "## Answer After."
+      ])
     }))
 
   it.live("sends no line that is meant for a shell to a model, also where nothing runs it, and says so", () =>

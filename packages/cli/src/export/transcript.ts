@@ -3,6 +3,7 @@
  *
  * What was taken back is left out; what was summarized is there, with the summary where it was made. Pure.
  */
+import { standingEntries } from "@bezel/core/host/contract"
 import type { SessionExport } from "@bezel/core/session"
 import { callTitle } from "../run/text.ts"
 
@@ -36,27 +37,9 @@ export type Shown =
   | { readonly type: "note"; readonly title: string; readonly text: string }
   | ShownCall
 
-interface Node {
-  readonly entry: Entry
-  readonly before: Node | null
-}
-
 /** The main conversation as it stands, oldest first. */
-export const standing = ({ conversations, entries }: SessionExport): ReadonlyArray<Entry> => {
-  const main = conversations[0]?.id
-  const nodes = new Map<string, Node>()
-  let newest: Node | null = null
-  for (const entry of entries) {
-    if (entry.conversation !== main) continue
-    if (entry.head !== null && "at" in entry.head) newest = nodes.get(entry.head.at) ?? null
-    else if (entry.kind === "bezel.rewind") newest = null
-    newest = { entry, before: newest }
-    nodes.set(entry.id, newest)
-  }
-  const list: Array<Entry> = []
-  for (let node = newest; node !== null; node = node.before) list.push(node.entry)
-  return list.toReversed()
-}
+export const standing = ({ conversations, entries }: SessionExport): ReadonlyArray<Entry> =>
+  standingEntries(entries.filter(({ conversation }) => conversation === conversations[0]?.id))
 
 const fileOf = (
   part: { readonly fileName?: string; readonly mediaType: string; readonly data: string }

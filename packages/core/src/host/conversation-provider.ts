@@ -139,13 +139,14 @@ export const provideConversation = (
         revertClear: (request) => Effect.mapError(services.runtime.revert.clear(sessionID, request), asRefused),
         entries: ({ limit, ...scan }) =>
           Effect.map(conversation.entries({ ...scan, limit: Math.min(1_000, Math.max(1, limit ?? 100)) }), (entries) =>
-            entries.map(({ createdAt, data, id, kind, model, ordinal }) => ({
+            entries.map(({ createdAt, data, head, id, kind, model, ordinal }) => ({
               createdAt,
               data,
               id,
               kind,
               model,
-              ordinal
+              ordinal,
+              ...(head === null ? {} : { head })
             })))
       }
       yield* services.directory.provide(Conversation, implementation, {

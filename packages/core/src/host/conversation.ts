@@ -35,6 +35,10 @@ const EntrySchema = Schema.Struct({
   kind: Schema.String,
   data: Schema.Json,
   model: Schema.NullOr(Schema.Array(MessageSchema)),
+  /** With it the transcript goes on from an earlier entry (`at`), or from a summary. */
+  head: Schema.optionalKey(
+    Schema.Union([Schema.Struct({ after: Schema.NullOr(Schema.String) }), Schema.Struct({ at: Schema.String })])
+  ),
   createdAt: Schema.Finite
 })
 

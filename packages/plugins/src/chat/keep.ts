@@ -5,11 +5,13 @@
  * there already is never written over.
  */
 import type { ConversationView } from "@bezel/core/harness"
+import { standingEntries } from "@bezel/core/host/contract"
 import type { AssistantMessage, Message } from "@bezel/core/model"
 import type { TuiContext } from "@bezel/tui"
 import * as Effect from "effect/Effect"
 import { writeFile } from "node:fs/promises"
 import { resolve } from "node:path"
+import type { ChatConversation } from "./screen.ts"
 
 const wordsOf = (content: AssistantMessage["content"]): string =>
   content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n").trim()
@@ -31,11 +33,13 @@ const fenced = (language: string, content: string): string => {
   return `${fence}${language}\n${content.replace(/\n$/, "")}\n${fence}`
 }
 
-const messageText = (message: Message): ReadonlyArray<string> => {
+const headings = new Map([["bezel.user", "Prompt"], ["bezel.summary", "Summary of what came before"]])
+
+const messageText = (kind: string, message: Message): ReadonlyArray<string> => {
   switch (message.role) {
     case "user":
       return [
-        `## Prompt\n\n${
+        `## ${headings.get(kind) ?? "Notice"}\n\n${
           message.content.map((part) => part.type === "text" ? part.text : `[${part.fileName ?? part.mediaType}]`).join(
             "\n\n"
           )
@@ -60,27 +64,52 @@ const messageText = (message: Message): ReadonlyArray<string> => {
   }
 }
 
-/** What the conversation shows, as Markdown. */
-export const conversationMarkdown = (view: ConversationView): string =>
+type Entry = Effect.Success<ReturnType<ChatConversation["entries"]>>[number]
+
+const markdownOf = (sessionID: string, entries: ReadonlyArray<Entry>): string =>
   `${
     [
-      `# Session ${view.conversation.sessionID}`,
-      ...view.entries.flatMap(({ model }) => (model ?? []).flatMap(messageText))
+      `# Session ${sessionID}`,
+      ...standingEntries(entries).flatMap(({ kind, model }) =>
+        (model ?? []).flatMap((message) => messageText(kind, message))
+      )
     ].join("\n\n")
   }\n`
+
+const pageSize = 100
+
+const entriesOf = Effect.fnUntraced(function*(conversation: Pick<ChatConversation, "entries">) {
+  const all: Array<Entry> = []
+  for (;;) {
+    const last = all.at(-1)
+    const page = yield* conversation.entries({
+      limit: pageSize,
+      ...(last === undefined ? {} : { after: last.ordinal })
+    })
+    all.push(...page)
+    if (page.length < pageSize) return all
+  }
+})
+
+/** What the commands need of the chat. */
+export interface Kept {
+  readonly view: () => ConversationView | undefined
+  readonly location: () => string | null
+  readonly withConversation: <A, E>(
+    use: (conversation: ChatConversation) => Effect.Effect<A, E>
+  ) => Effect.Effect<void, E | { readonly message: string }>
+}
 
 const failure = (file: string, error: unknown): { readonly message: string } => ({
   message: typeof error === "object" && error !== null && "code" in error && error.code === "EEXIST"
     ? `${file} is there already; give another name: /export FILE`
+    : typeof error === "object" && error !== null && "code" in error && error.code === "ENOENT"
+    ? `${file} could not be written: its folder does not exist`
     : `${file} could not be written: ${error instanceof Error ? error.message : String(error)}`
 })
 
 /** Registers both commands. A relative file is of the session's folder where that is here, of the current one otherwise. */
-export const keeping = Effect.fnUntraced(function*(
-  ctx: TuiContext,
-  view: () => ConversationView | undefined,
-  location: () => string | null
-) {
+export const keeping = Effect.fnUntraced(function*(ctx: TuiContext, { location, view, withConversation }: Kept) {
   yield* ctx.commands.register("chat.copy", {
     slash: "copy",
     description: "Put the last answer into the clipboard",
@@ -104,11 +133,16 @@ export const keeping = Effect.fnUntraced(function*(
         if (current === undefined) return yield* ctx.ui.notify("There is no conversation yet.", "warning")
         const name = wish === "" ? `${current.conversation.sessionID}.md` : wish
         const file = resolve(location() ?? process.cwd(), name)
-        yield* Effect.tryPromise({
-          try: () => writeFile(file, conversationMarkdown(current), { flag: "wx", mode: 0o600 }),
-          catch: (error) => failure(file, error)
-        })
-        yield* ctx.ui.notify(`Written to ${file}`)
+        yield* withConversation((conversation) =>
+          Effect.gen(function*() {
+            const text = markdownOf(current.conversation.sessionID, yield* entriesOf(conversation))
+            yield* Effect.tryPromise({
+              try: () => writeFile(file, text, { flag: "wx", mode: 0o600 }),
+              catch: (error) => failure(file, error)
+            })
+            yield* ctx.ui.notify(`Written to ${file}`)
+          })
+        )
       })
   })
 })

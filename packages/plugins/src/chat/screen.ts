@@ -5,8 +5,9 @@
  * `abort`. What it shows of tools and of other plugins' entries comes from their renderers.
  */
 import type { ConversationConfig, ConversationView } from "@bezel/core/harness"
+import type { Conversation } from "@bezel/core/host/contract"
 import type { FilePart } from "@bezel/core/model"
-import type { Replica } from "@bezel/core/service"
+import type { Facade, Replica } from "@bezel/core/service"
 import { type Block, faint, span, text, type TuiContext } from "@bezel/tui"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -42,6 +43,8 @@ export interface ChatConversation {
   >
   readonly inputAbort: (input: { readonly inputID: string }) => Effect.Effect<string, { readonly message: string }>
   readonly configSet: (patch: Partial<ConversationConfig>) => Effect.Effect<unknown, { readonly message: string }>
+  /** All of the conversation; the view has what the model sees, from the newest summary on. */
+  readonly entries: Facade<Conversation>["entries"]
 }
 
 /** What the screen shows, asked for at each frame. */
@@ -275,7 +278,7 @@ export const chatScreen = Effect.fnUntraced(function*(
 
   yield* editing(ctx, editor)
   yield* scrolling(ctx, editor)
-  yield* keeping(ctx, () => view(), source.location)
+  yield* keeping(ctx, { view, location: source.location, withConversation })
   yield* queueing(ctx, { conversation: source.conversation, editor, attachments, changed: viewChanged.await })
   yield* ctx.commands.register("chat.draft", {
     description: "Put a text into the editor, unless something is in it",

@@ -19,7 +19,8 @@ const lastKnown = (instance: ChatConversation): ChatConversation => ({
   abort: instance.abort,
   inputContent: instance.inputContent,
   inputAbort: instance.inputAbort,
-  configSet: instance.configSet
+  configSet: instance.configSet,
+  entries: instance.entries
 })
 
 export const tui = Effect.fn("chat/tui")(function*(ctx: TuiContext) {
