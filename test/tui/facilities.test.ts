@@ -285,7 +285,7 @@ describe("commands and keys", () => {
       expect(yield* ctx.commands.run("test.brief")).toBe(false)
     }))
 
-  it.live("a failing command says so and costs nothing else", () =>
+  it.live("a command that is broken is named, one that says why not has its words, and both cost nothing else", () =>
     Effect.gen(function*() {
       const { screen, sent } = yield* open((facet) =>
         Effect.asVoid(facet.commands.register("test.fail", {
@@ -294,10 +294,19 @@ describe("commands and keys", () => {
           run: () => {
             throw new Error("no luck")
           }
-        }))
+        })).pipe(
+          Effect.andThen(facet.commands.register("test.refuse", {
+            slash: "refuse",
+            description: "Says why not",
+            run: () => Effect.fail({ message: "There is no luck today." })
+          })),
+          Effect.asVoid
+        )
       )
       yield* screen.type("/fail\r")
       yield* screen.until("test.fail: no luck")
+      yield* screen.type("/refuse\r")
+      yield* screen.until("! There is no luck today.")
       yield* screen.type("still here\r")
       yield* eventually(() => sent.length > 0)
       expect(sent).toEqual(["still here"])

@@ -79,7 +79,7 @@ describe("the person's own editor", { timeout: 40_000 }, () => {
     terminal.write("half a thought\x07")
     await terminal.until("in the editor")
     terminal.write("\x03")
-    await terminal.until((now) => now.modes().bracketedPaste && now.text().includes("chat.editOutside: "))
+    await terminal.until((now) => now.modes().bracketedPaste && /ended\s+with/.test(now.text()))
     expect(terminal.screen()).toContain("half a thought")
     expect(readdirSync(home).filter((name) => name.startsWith("bezel-prompt-"))).toEqual([])
   })

@@ -78,6 +78,13 @@ interface Overlay {
   readonly close: () => void
 }
 
+/** Whether it is a failure with a message, which is a sentence for a person; all else is a defect of the plugin. */
+const isSaid = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.every((reason) =>
+    Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error !== null &&
+    typeof Reflect.get(reason.error, "message") === "string" && Reflect.get(reason.error, "message") !== ""
+  )
+
 interface OpenScreen {
   readonly id: string
   readonly plugin: string
@@ -137,12 +144,16 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
 
     const { blocks: notices, notify } = makeNotices(changed, fork)
 
-    /** Runs what a facet contributed, in its scope; a failure becomes a notice. */
-    const runOwned = (scope: Scope.Scope, what: string, effect: Effect.Effect<void, unknown>): Effect.Effect<void> =>
+    /** Runs what a facet contributed, in its scope; a failure becomes a notice, and what stands before it is `what`'s to say. */
+    const runOwned = (
+      scope: Scope.Scope,
+      what: (cause: Cause.Cause<unknown>) => string,
+      effect: Effect.Effect<void, unknown>
+    ): Effect.Effect<void> =>
       effect.pipe(
         Effect.provideService(AskedByPerson, true),
         Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.void : notify(`${what}: ${causeMessage(cause)}`, "error")
+          Cause.hasInterruptsOnly(cause) ? Effect.void : notify(`${what(cause)}${causeMessage(cause)}`, "error")
         ),
         // At once: a key that comes with the next one in the same read must find what this one has done.
         Effect.forkIn(scope, { startImmediately: true }),
@@ -165,7 +176,9 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
       Effect.suspend(() => {
         const command = registries.find("command", id)
         if (command === undefined) return Effect.succeed(false)
-        return Effect.as(runOwned(command.scope, id, Effect.suspend(() => command.value.run(argument))), true)
+        // Which command it was the person knows; whose fault it is they need where something is broken.
+        const what = (cause: Cause.Cause<unknown>) => isSaid(cause) ? "" : `${id}: `
+        return Effect.as(runOwned(command.scope, what, Effect.suspend(() => command.value.run(argument))), true)
       })
 
     const slashCommands = () => registries.list("command").filter((command) => command.value.slash !== undefined)
@@ -338,7 +351,7 @@ export const makeTerminalHost = (options: TerminalOptions): Effect.Effect<Termin
             fork(
               runOwned(
                 scope,
-                "Not sent",
+                () => "Not sent: ",
                 Effect.suspend(() => given.onSubmit(submitted)).pipe(Effect.onError(() => back))
               )
             )
