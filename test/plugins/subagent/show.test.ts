@@ -39,6 +39,7 @@ describe("the sub-agents of a session", () => {
       yield* screen.until("seen")
       yield* screen.type("/back\r")
       yield* screen.until(/› look around[\s\S]*seen[\s\S]*› go[\s\S]*end/)
+      yield* screen.until(/^(?![\s\S]*leads to the one)/)
       yield* screen.type("/back\r")
       yield* screen.until("This session was not opened as a sub-agent's.")
       yield* screen.type("/subagents\r")

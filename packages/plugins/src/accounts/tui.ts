@@ -69,10 +69,15 @@ export const tui = Effect.fn("accounts/tui")(function*(ctx: TuiContext) {
     run: (wish) =>
       told((accounts) =>
         Effect.gen(function*() {
+          // What another program has stored or removed meanwhile counts.
+          yield* accounts.refresh()
           const fits = (yield* accounts.list()).filter((account) => account.stored)
           if (wish.trim() === "" && fits.length === 0) return yield* ctx.ui.notify("No key is stored.", "info")
           const provider = yield* choose(wish, "Forget the key of", fits)
           if (provider === null) return
+          if (fits.every((account) => account.provider !== provider)) {
+            return yield* ctx.ui.notify(`No key is stored for ${JSON.stringify(provider)}.`, "warning")
+          }
           yield* accounts.remove({ provider })
           yield* ctx.ui.notify(`No key is stored for ${provider} any more.`, "info")
         })

@@ -28,7 +28,7 @@ const diffLine = (line: string): Block => {
 
 /** The files with their diffs, in so many rows; what does not fit is counted. */
 export const reportBlocks = (report: RevertReport, rows: number): ReadonlyArray<Block> => {
-  const blocks: Array<Block> = []
+  const blocks: Array<Block> = [text(span(`› ${oneLine(report.prompt, 200)}`, { color: "user" }), { wrap: "clip" })]
   for (const { path, reason } of report.conflicts) {
     blocks.push(text([span(path, { color: "warning" }), span(`  ${reason}`, { color: "muted" })]))
   }

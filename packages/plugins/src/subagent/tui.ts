@@ -139,6 +139,17 @@ export const tui = Effect.fn("subagent/tui")(function*(ctx: TuiContext) {
 
   /** The sessions out of which those of sub-agents were opened, each in the one before. */
   let cameFrom: ReadonlyArray<{ readonly from: string; readonly to: string }> = []
+  yield* ctx.slots.add(chatSlots.aboveEditor, {
+    order: 46,
+    render: () => {
+      const here = current()?.view.value?.conversation.sessionID
+      return cameFrom.some(({ to }) => to === here)
+        ? [
+          text(span("This is the session of a sub-agent; /back leads to the one that you were in.", { color: "muted" }))
+        ]
+        : []
+    }
+  })
   yield* ctx.commands.register("subagent.show", {
     slash: "subagents",
     description: "Show what a sub-agent of this session does, or has done",
@@ -155,7 +166,6 @@ export const tui = Effect.fn("subagent/tui")(function*(ctx: TuiContext) {
         if (sessionID === null) return
         yield* ctx.session.select(sessionID)
         cameFrom = [...cameFrom, { from: here.sessionID, to: sessionID }]
-        yield* ctx.ui.notify("This is the session of a sub-agent; /back leads to the one that you were in.")
       })
   })
   yield* ctx.commands.register("subagent.back", {
