@@ -48,7 +48,7 @@ const outside = async (home: Home, argv: ReadonlyArray<string> = []) =>
   )
     .filter((item) => item.source !== "built in")
 
-describe("bezel plugin add", { timeout: 60_000 }, () => {
+describe("bezel plugin add", { timeout: 150_000 }, () => {
   it("installs a folder as a package, for each host its own entry point, and remove takes it away", async () => {
     const home = makeHome()
     const folder = withEntries(home, "jira", "1.2.0", {
@@ -158,7 +158,7 @@ describe("bezel plugin add", { timeout: 60_000 }, () => {
   })
 })
 
-describe("a plugin package", { timeout: 60_000 }, () => {
+describe("a plugin package", { timeout: 150_000 }, () => {
   it("that user, project and a symbolic link lead to is one plugin, and the others are told", async () => {
     const home = makeHome()
     withEntries(home, ".config/bezel/plugins/node_modules/bezel-plugin-jira")

@@ -122,7 +122,7 @@ const versionOf = (home: Home) => {
   return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")).version : null
 }
 
-describe("bezel plugin add, from a registry", { timeout: 60_000 }, () => {
+describe("bezel plugin add, from a registry", { timeout: 150_000 }, () => {
   it("installs the newest version, exactly and with its integrity, runs no script of it, and names it in the settings", async () => {
     const registry = await startRegistry({
       "bezel-plugin-jira": {

@@ -135,7 +135,7 @@ describe("bezel attach", { timeout: 120_000 }, () => {
     const modelless = runInTerminal(home, "bezel attach --model bezel/nothing")
     expect((await modelless.ended).code).toBe(2)
     expect(modelless.text().replaceAll("\n", " ")).toMatch(/there is no model "nothing" at the provider "bezel"/)
-    expect((await server.call("GET", "/session")).body.items).toEqual([])
+    await eventually(async () => (await server.call("GET", "/session")).body.items.length === 0)
     const elsewhere = runInTerminal(home, "bezel attach --dir /")
     await elsewhere.shows(/^\/ +bezel\/offline$/m)
     elsewhere.type("\u0004")

@@ -14,7 +14,7 @@ export interface TerminalRun {
   readonly shows: (pattern: RegExp) => Promise<void>
   readonly type: (keys: string) => void
   readonly kill: (signal: NodeJS.Signals) => void
-  /** Everything that was written, escape sequences and all, and the exit code. */
+  /** Once the screen shows all of it: everything that was written, escape sequences and all, and the exit code. */
   readonly ended: Promise<{ readonly code: number | null; readonly raw: string }>
 }
 
@@ -45,13 +45,20 @@ export function runInTerminal(home: Home, line: string): TerminalRun {
   }
   onTestFinished(() => signal("SIGKILL"))
   let raw = ""
+  // The screen takes what is written to it a moment later.
+  let taken: Promise<void> = Promise.resolve()
   const watchers = new Set<() => void>()
   const check = () => {
     for (const watcher of watchers) watcher()
   }
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     raw += chunk
-    screen.write(chunk, check)
+    taken = new Promise((resolve) =>
+      screen.write(chunk, () => {
+        check()
+        resolve()
+      })
+    )
   })
   const text = () => {
     const { active } = screen.buffer
@@ -77,6 +84,6 @@ export function runInTerminal(home: Home, line: string): TerminalRun {
       child.stdin.write(keys)
     },
     kill: signal,
-    ended: new Promise((resolve) => child.once("close", (code) => resolve({ code, raw })))
+    ended: new Promise((resolve) => child.once("close", (code) => void taken.then(() => resolve({ code, raw }))))
   }
 }
