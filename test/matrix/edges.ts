@@ -11,7 +11,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Logger, Option, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { drained } from "../eventually.ts"
-import { connected, eventually, makeHost, type TransportUnderTest, until } from "./harness.ts"
+import { connected, eventually, makeHost, parentOf, recordSpans, type TransportUnderTest, until } from "./harness.ts"
 
 const Shape = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("at"), at: Schema.Date }),
@@ -71,9 +71,13 @@ const Small = Schema.Int.check(Schema.isLessThan(10))
 const Told = Schema.Struct({ type: Schema.Literal("told"), number: Schema.Int })
 const ToldSmall = Schema.Struct({ type: Schema.Literal("told"), number: Small })
 
-/** Says less than the sources behind it can. */
+/** Says less than the sources behind it can, and one of them in another form. */
 class Narrow extends RemoteService.make("test.narrow")({
-  state: { number: Small },
+  state: {
+    number: Small,
+    at: Schema.Date.check(Schema.makeFilter((at) => at.getTime() < 10)),
+    text: Schema.FiniteFromString
+  },
   events: { told: ToldSmall, kept: { schema: ToldSmall, durable: true } }
 }) {}
 
@@ -86,6 +90,9 @@ class Wide extends RemoteService.make("test.wide")({
 class WideAsNarrow extends RemoteService.make("test.wide")({
   events: { told: ToldSmall, kept: { schema: ToldSmall, durable: true }, gone: ToldSmall }
 }) {}
+
+class OnlyTold extends RemoteService.make("test.told")({ events: { told: Told } }) {}
+class Plain extends RemoteService.make("test.plain")({ methods: { act: {} } }) {}
 
 const told = (number: number) => ({ type: "told" as const, number })
 
@@ -170,7 +177,9 @@ export const edges = (transport: TransportUnderTest) => {
       const number = yield* MutableRemoteState.make(Schema.Int, 1)
       const source = yield* MutableRemoteEvents.make(Told)
       const kept = yield* MutableDurableEvents.make(Told)
-      yield* host.directory.provide(Narrow, { number, told: source, kept })
+      const at = yield* MutableRemoteState.make(Schema.Date, new Date(1))
+      const text = yield* MutableRemoteState.make(Schema.Finite, 1)
+      yield* host.directory.provide(Narrow, { number, at, text, told: source, kept })
       const narrow = yield* (yield* host.client).use(Narrow)
       yield* narrow.ready
       const seen: Array<number | "gap"> = []
@@ -195,10 +204,20 @@ export const edges = (transport: TransportUnderTest) => {
         yield* kept.emit(told(value))
         if (value === 99) {
           yield* eventually(() => narrow.number.status !== "live")
-          expect(narrow.number.value).toBe(1)
+          yield* drained
+          expect([narrow.number.value, narrow.number.status]).toEqual([1, "stale"])
         }
       }
       yield* until(narrow.number, (value) => value === 2)
+      yield* at.set(new Date(99))
+      yield* eventually(() => narrow.at.status !== "live")
+      yield* drained
+      yield* at.set(new Date(2))
+      yield* until(narrow.at, (value) => value.getTime() === 2)
+      expect(narrow.text.value).toBe(1)
+      yield* text.set(2)
+      yield* until(narrow.text, (value) => value === 2)
+      expect(narrow.text.status).toBe("live")
       yield* eventually(() => seen.length === 2 && found.length === 3)
       expect([seen, found]).toEqual([[1, 2], [1, "gap", 2]])
     }))
@@ -299,6 +318,43 @@ export const edges = (transport: TransportUnderTest) => {
       yield* kept.emit(told(2))
       expect(yield* first(3)).toEqual(Option.some(3))
     }))
+
+  it.effect("what every object has is no member of a service", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* host.directory.provide(OnlyTold, { told: yield* MutableRemoteEvents.make(Told) })
+      const raw = yield* host.raw
+      const answers: Array<string> = []
+      yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
+      const watch = { type: "events", service: "test.told", member: "toString" }
+      yield* raw.send(JSON.stringify({ _tag: "Request", id: "1", tag: "watch", payload: watch, headers: [] }))
+      yield* eventually(() => answers.length === 1)
+      expect(answers[0]).toContain("unknown_member")
+    }))
+
+  it.effect("what a client does is under its own trace, never under that of whoever opened the endpoint", () => {
+    const spans = recordSpans()
+    return spans.traced(Effect.gen(function*() {
+      const above: Array<string> = []
+      const note = Effect.flatMap(Effect.option(Effect.currentParentSpan), (parent) =>
+        Effect.sync(() => {
+          above.push(Option.match(parent, { onNone: () => "nothing", onSome: (span) => span.spanId }))
+        }))
+      const host = yield* Effect.withSpan(makeHost(transport, { attach: () => note }), "the opener")
+      yield* host.directory.provide(OnlyTold, { told: yield* MutableRemoteEvents.make(Told) })
+      yield* host.directory.provide(Plain, { act: () => Effect.void })
+      const raw = yield* Effect.withSpan(host.raw, "the listener")
+      const answers: Array<string> = []
+      yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
+      const send = (id: string, tag: string, payload: object) =>
+        raw.send(JSON.stringify({ _tag: "Request", id, tag, payload, headers: [] }))
+      yield* send("1", "control", { type: "select", session: "s" })
+      yield* send("2", "call", { service: "test.plain", member: "act", payload: null })
+      yield* eventually(() => answers.length === 2)
+      expect(above).toEqual(["nothing"])
+      expect(parentOf(spans.named("rpc.server test.plain.act"))).toBeUndefined()
+    }))
+  })
 
   it.effect("a session that is refused when the connection is made again is shown no more", () =>
     Effect.gen(function*() {

@@ -14,6 +14,7 @@ import {
 } from "@bezel/core/rpc"
 import {
   InteractionBroker,
+  isStateCell,
   MutableRemoteState,
   RemoteService,
   ServiceDirectory,
@@ -21,6 +22,7 @@ import {
 } from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Logger, Schema, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
@@ -29,6 +31,7 @@ import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { FrameSplitter } from "../../../packages/core/src/rpc/framing.ts"
 import { makeServiceHost } from "../../../packages/core/src/testing/service.ts"
+import { drained } from "../../eventually.ts"
 import { connected, eventually, overUnixSocket, temporaryFolder, until } from "../../matrix/harness.ts"
 
 class Echo extends RemoteService.make("test.echo")({
@@ -140,6 +143,15 @@ describe("a frame over the limit", () => {
       yield* until(echo.text, (value) => value.text === `${large}!`)
       yield* text.set({ text: "small" })
       yield* until(echo.text, (value) => value.text === "small")
+      // Nothing was lost on the way, as both sides count.
+      const statuses: Array<string> = []
+      yield* Effect.forkScoped(
+        Stream.runForEach(client.state.changes, ({ status }) => Effect.sync(() => statuses.push(status)))
+      )
+      yield* TestClock.adjust("10 seconds")
+      yield* drained
+      expect(yield* echo.echo("fine")).toBe("fine")
+      expect(statuses).toEqual(["connected"])
     }))
 
   it.effect("is answered as overloaded when it would be a state of more than sixteen frames, and the rest goes on", () =>
@@ -149,6 +161,8 @@ describe("a frame over the limit", () => {
       const echo = yield* client.use(Echo)
       expect(yield* Effect.flip(echo.ready)).toMatchObject({ code: "overloaded" })
       expect(yield* echo.echo("fine")).toBe("fine")
+      // Nobody follows it for a client that is not sent it.
+      yield* eventually(() => isStateCell(text) && text.feed.size === 0)
     }))
 
   it.effect("disconnects the peer that sends it, which is told why, and nobody else", () =>

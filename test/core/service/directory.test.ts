@@ -1,12 +1,14 @@
 import {
   LocalService,
   MutableRemoteState,
+  observeInstances,
   RegistrationError,
   RemoteService,
   ServiceDirectory
 } from "@bezel/core/service"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Schema, Scope } from "effect"
+import { Effect, Exit, Logger, Schema, Scope } from "effect"
+import { eventually } from "../../eventually.ts"
 
 class Greeter extends RemoteService.make("test.greeter")({ methods: { greet: { success: Schema.String } } }) {}
 class Counter extends RemoteService.make("test.counter")({ state: { count: Schema.Int } }) {}
@@ -144,4 +146,43 @@ describe("ServiceDirectory", () => {
       expect(directory.lookup({ ...at, session: null, generation: one.generation })).toBeUndefined()
       expect(directory.lookup({ ...at, generation: 99 })).toBeUndefined()
     }))
+
+  it.effect("is watched by nobody once its observers are gone, and one that fails is told in the log", () => {
+    const logged: Array<string> = []
+    const logger = Logger.make((entry) => {
+      logged.push(Logger.formatJson.log(entry))
+    })
+    return Effect.gen(function*() {
+      const directory = yield* ServiceDirectory.make
+      let watchers = 0
+      const counting = {
+        ...directory,
+        watch: (listener: () => void) => {
+          const unwatch = directory.watch(listener)
+          watchers++
+          return () => {
+            watchers--
+            unwatch()
+          }
+        }
+      }
+      const scope = yield* Scope.make()
+      const seen: Array<string> = []
+      yield* Scope.provide(
+        observeInstances(counting, Greeter, (_, key) => {
+          seen.push(key)
+          return Effect.die(new Error("no place for it"))
+        }),
+        scope
+      )
+      yield* directory.provide(Greeter, greeter("a"), { key: "a" })
+      yield* eventually(() => seen.length === 1)
+      yield* directory.provide(Greeter, greeter("b"), { key: "b" })
+      yield* eventually(() => seen.length === 2)
+      expect(watchers).toBe(1)
+      yield* Scope.close(scope, Exit.void)
+      expect(watchers).toBe(0)
+      expect(logged.join("\n")).toMatch(/An observer of service \\?"test.greeter\\?" failed for \\?"a\\?".*no place/s)
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 })

@@ -230,12 +230,14 @@ export class ClientView {
     let current: Instance | null | undefined
     let absence: string | undefined
     let detach: ReadonlyArray<() => void> = []
-    const outbox = new Outbox(
-      this.limits,
-      source === null
-        ? () => [waiting(current ? snapshot(current) : { type: "absent", reason: this.absenceReason(address) })]
-        : null
-    )
+    // Whether the client has a snapshot that deltas can follow.
+    let isShown = false
+    const restart = () => {
+      const item: Item = current ? snapshot(current) : { type: "absent", reason: this.absenceReason(address) }
+      isShown = item.type === "snapshot"
+      return [waiting(item)]
+    }
+    const outbox = new Outbox(this.limits, source === null ? restart : null)
     const end = () => {
       for (const stop of detach) stop()
       detach = []
@@ -250,7 +252,7 @@ export class ClientView {
       absence = reason
       current = next
       if (source === null) {
-        if (next !== null) detach = followStates(next, outbox)
+        if (next !== null) detach = followStates(next, outbox, () => isShown)
         outbox.reset()
       } else if (next !== null) detach = followEvents(next, source, outbox)
     }
@@ -353,7 +355,7 @@ const snapshot = (instance: Instance): Item => {
   return { type: "snapshot", instance: instance.generation, session: instance.session, states }
 }
 
-const followStates = (instance: Instance, outbox: Outbox): ReadonlyArray<() => void> =>
+const followStates = (instance: Instance, outbox: Outbox, isShown: () => boolean): ReadonlyArray<() => void> =>
   statesOf(instance.token).flatMap(([member, schema]) => {
     const cell: unknown = Reflect.get(instance.implementation, member)
     if (!isStateCell(cell)) return []
@@ -365,8 +367,8 @@ const followStates = (instance: Instance, outbox: Outbox): ReadonlyArray<() => v
           delivery,
           () => wireOperations(schema, cell, delivery)
         )
-        // A value that the token cannot express: the snapshot says so.
-        if (delta === null) outbox.reset()
+        // A value that the token cannot express: the snapshot says so, and the next one whether it is over.
+        if (delta === null || !isShown()) outbox.reset()
         else outbox.push(delta)
       })
     ]

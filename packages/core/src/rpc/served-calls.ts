@@ -156,7 +156,6 @@ export class ServedCalls {
     const fiber = this.host.fork(
       Effect.useSpan(method.span, {
         kind: "server",
-        root: call.trace === undefined,
         parent: call.trace === undefined ? undefined : Tracer.externalSpan(call.trace)
       }, (span) => Effect.provideService(work, Tracer.ParentSpan, span))
     )
