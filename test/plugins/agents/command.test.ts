@@ -69,10 +69,13 @@ describe("bezel run --agent", () => {
 })
 
 describe("bezel in a terminal", () => {
-  it("refuses an agent that there is not, and changes it by /agent", async () => {
+  it("refuses an agent or a model that there is not, and changes the agent by /agent", async () => {
     const home = makeHome()
     const refused = runInTerminal(home, "bezel --agent nope; echo code $?")
     await refused.shows(/there is no agent "nope" here; there are build, plan[\s\S]*code 2/)
+    const unknown = runInTerminal(home, "bezel --model nope/x; echo code $?")
+    await unknown.shows(/There is no provider "nope" for the model nope\/x[\s\S]*code 2/)
+    expect((await home.run(["session", "list"])).stdout).toBe("")
     const terminal = runInTerminal(home, "bezel --agent review")
     await terminal.shows(/bezel\/offline/)
     await terminal.shows(/review/)

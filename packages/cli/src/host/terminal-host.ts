@@ -1,6 +1,7 @@
 /**
  * What a terminal shows sessions of: a host in this process, or a server. It sees no difference beyond this file's interface.
  */
+import { Registries } from "@bezel/core/host/contract"
 import type { LocationRef } from "@bezel/core/location"
 import type { ModelRef } from "@bezel/core/model"
 import type { ConnectionShape, PluginVersion } from "@bezel/core/rpc"
@@ -8,6 +9,7 @@ import { AgentList } from "@bezel/plugins/agents/contract"
 import type { PlacedHost } from "@bezel/server"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { Exit, exitCode } from "../exit.ts"
 
 export interface ShownSession {
   readonly id: string
@@ -45,6 +47,14 @@ export const patchOf = ({ agent, model }: Chosen) =>
     ? null
     : { ...(model === null ? {} : { model }), ...(agent === null ? {} : { agent }) }
 
+/** A model that there is not is told before anything is written, as servers do. */
+const refuseUnknown = (connect: PlacedHost["connect"], { model }: Chosen): Effect.Effect<void, Error> =>
+  model === null ? Effect.void : Effect.scoped(Effect.gen(function*() {
+    const connection = yield* connect({ label: "models" })
+    const missing = yield* (yield* connection.use(Registries)).missingModel(model)
+    if (missing !== null) return yield* Effect.fail(new Exit(exitCode.usage, missing))
+  }))
+
 /** A host in this process. */
 export const placedTerminalHost = ({ connect, location, session }: PlacedHost): TerminalHost => ({
   find: (sessionID) => Effect.map(session.get(sessionID), ({ id }) => ({ id, location })),
@@ -52,10 +62,16 @@ export const placedTerminalHost = ({ connect, location, session }: PlacedHost): 
     session.list({ location, parentID: null, archived: false, limit: 1 }),
     ({ sessions: [latest] }) => latest === undefined ? null : { id: latest.id, location }
   ),
-  create: (chosen) => Effect.map(session.create(chosen), ({ id }) => ({ id, location })),
+  create: (chosen) =>
+    Effect.andThen(
+      refuseUnknown(connect, chosen),
+      Effect.map(session.create(chosen), ({ id }) => ({ id, location }))
+    ),
   choose: (sessionID, chosen) => {
     const patch = patchOf(chosen)
-    return patch === null ? Effect.void : session.configure(sessionID, patch)
+    return patch === null
+      ? Effect.void
+      : Effect.andThen(refuseUnknown(connect, chosen), session.configure(sessionID, patch))
   },
   agents: Effect.scoped(Effect.gen(function*() {
     const connection = yield* connect({ label: "agents" })
