@@ -180,7 +180,8 @@ export const edges = (transport: TransportUnderTest) => {
       const at = yield* MutableRemoteState.make(Schema.Date, new Date(1))
       const text = yield* MutableRemoteState.make(Schema.Finite, 1)
       yield* host.directory.provide(Narrow, { number, at, text, told: source, kept })
-      const narrow = yield* (yield* host.client).use(Narrow)
+      const { connection, frames } = yield* host.connectWith()
+      const narrow = yield* connection.use(Narrow)
       yield* narrow.ready
       const seen: Array<number | "gap"> = []
       yield* Effect.forkScoped(narrow.told.forEach((event) => Effect.sync(() => seen.push(event.number))))
@@ -215,9 +216,11 @@ export const edges = (transport: TransportUnderTest) => {
       yield* at.set(new Date(2))
       yield* until(narrow.at, (value) => value.getTime() === 2)
       expect(narrow.text.value).toBe(1)
+      const subscriptions = () => frames.sent.filter((frame) => frame.includes(`"type":"states"`)).length
+      const before = subscriptions()
       yield* text.set(2)
       yield* until(narrow.text, (value) => value === 2)
-      expect(narrow.text.status).toBe("live")
+      expect([narrow.text.status, subscriptions()]).toEqual(["live", before])
       yield* eventually(() => seen.length === 2 && found.length === 3)
       expect([seen, found]).toEqual([[1, 2], [1, "gap", 2]])
     }))
