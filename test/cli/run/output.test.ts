@@ -236,7 +236,7 @@ describe("without a terminal", () => {
 
   it("the line of a call that did not run says why", () => {
     const { output, written } = plain()
-    const finished = ["denied_by_rule", "unattended", "blocked", "internal"].map((code, index) => ({
+    const finished = ["denied_by_rule", "unattended", "blocked", "interrupted", "internal"].map((code, index) => ({
       call: tool({ task: `t${index}`, callId: `c${index}`, status: "failed" }),
       event: { type: "tool.finished", callId: `c${index}`, isError: true, code }
     }))
@@ -245,7 +245,8 @@ describe("without a terminal", () => {
       ...finished.map(({ event }) => event)
     ])
     expect(written.stderr).toBe(
-      ["denied", "nobody could be asked", "blocked", "failed"].map((why) => `✗ bash npm test (${why})\n`).join("")
+      ["denied", "nobody could be asked", "blocked", "interrupted", "failed"].map((why) => `✗ bash npm test (${why})\n`)
+        .join("")
     )
   })
 

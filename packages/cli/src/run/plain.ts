@@ -36,10 +36,11 @@ const messageOf = (data: unknown): string | null =>
     ? data.message
     : null
 
-/** What the line of a call says that did not run, by the code of its result. */
-const refusals = new Map<unknown, string>([
+/** What the line of a call says that did not run, or not to its end, by the code of its result. */
+const reasons = new Map<unknown, string>([
   ["denied_by_rule", "denied"],
   ["blocked", "blocked"],
+  ["interrupted", "interrupted"],
   ["unattended", "nobody could be asked"]
 ])
 
@@ -157,7 +158,7 @@ export class Plain implements RunOutput {
   #toolLine(tool: ViewTool, code: unknown): string {
     const title = callTitle(tool.name, tool.args, this.#room())
     if (tool.status === "completed") return `${this.#paint(32, "✓")} ${title}`
-    const why = refusals.get(code) ?? (tool.status === "aborted" ? "aborted" : "failed")
+    const why = reasons.get(code) ?? (tool.status === "aborted" ? "aborted" : "failed")
     return `${this.#paint(31, "✗")} ${title} (${why})`
   }
 

@@ -113,8 +113,8 @@ const stepsOf = (findings: Findings): ReadonlyArray<string> => {
   const { documents, inputs, setAside, tasks } = findings
   const steps = [
     `keeps ${
-      plural(findings.entries, "entry").replace("entrys", "entries")
-    } that are whole, up to commit ${findings.sequence}`
+      findings.entries === 1 ? "1 entry that is" : `${findings.entries} entries that are`
+    } whole, up to commit ${findings.sequence}`
   ]
   if (setAside > 0) steps.push(`sets ${plural(setAside, "damaged record")} aside`)
   if (!hasLoss(findings)) return steps

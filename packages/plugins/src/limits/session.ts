@@ -83,8 +83,8 @@ export const session = Effect.fn("limits/session")(function*(ctx: Context) {
       if (api.step > maxSteps) {
         return {
           end: `The turn ended because it may take ${maxSteps} ${
-            maxSteps === 1 ? "request" : "requests"
-          } to the model and has taken them. Send a message to go on, or raise the limit of steps.`
+            maxSteps === 1 ? "request to the model and has taken it" : "requests to the model and has taken them"
+          }. Send a message to go on, or raise the limit of steps.`
         }
       }
       if (maxCostUSD === Infinity) return undefined
