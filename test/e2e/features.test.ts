@@ -323,7 +323,7 @@ describe("the settings of a project", () => {
     for (const key of ["model", "providers", "permissions", "mcp", "hooks", "agents", "plugins"]) {
       expect(ended.stderr).toMatch(new RegExp(`^bezel: .*bezel\\.jsonc is not trusted, so .*\\b${key}\\b`, "m"))
     }
-    expect(ended.stderr).toMatch(/^bezel: .*\.bezel\/plugins.* is not trusted/m)
+    expect(ended.stderr).toMatch(/^bezel: .*\.bezel\/plugins.* are not trusted/m)
     const [first] = own.requests
     expect(first?.headers.authorization).toBe("Bearer k-secret-123")
     expect(systemOf(first)).toContain("Speak like a project.")
