@@ -281,6 +281,46 @@ export const leaving = (transport: TransportUnderTest) => {
       expect(listeners()).toEqual([0, 0, 0, 0])
     }))
 
+  it.effect("a provider that is gone is followed by nobody", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const scope = yield* Scope.make()
+      const before = yield* Scope.provide(provideDesk(host.directory), scope)
+      const desk = yield* (yield* host.client).use(Desk)
+      yield* desk.ready
+      yield* Effect.forkScoped(Stream.runDrain(desk.said))
+      yield* Effect.forkScoped(Stream.runDrain(desk.kept.after(null)))
+      const listeners = ({ kept, open, said }: typeof before) => [
+        isStateCell(open) ? open.feed.size : -1,
+        eventFeed(said)?.size,
+        durableLog(kept)?.feed.size
+      ]
+      yield* eventually(() => listeners(before).every((count) => count === 1))
+      yield* Scope.close(scope, Exit.void)
+      expect(listeners(before)).toEqual([0, 0, 0])
+      const after = yield* provideDesk(host.directory)
+      yield* eventually(() => listeners(after).every((count) => count === 1))
+    }))
+
+  it.effect("who goes from one session where nobody provides a service to another is told so there too", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      yield* host.directory.declare(Desk, { perSession: true })
+      const client = yield* host.client
+      const desk = yield* client.use(Desk)
+      const statuses: Array<string> = []
+      yield* Effect.forkScoped(
+        Stream.runForEach(desk.open.statuses, (status) => Effect.sync(() => statuses.push(status)))
+      )
+      for (const session of ["one", "two"]) {
+        yield* drained
+        statuses.length = 0
+        yield* client.select(session)
+        yield* eventually(() => statuses.length === 2)
+        expect(statuses).toEqual(["hydrating", "detached"])
+      }
+    }))
+
   it.effect("a client may follow once what it is asked, and change so much at once and no more", () =>
     Effect.gen(function*() {
       const goOn = yield* Latch.make()
@@ -389,15 +429,15 @@ export const leaving = (transport: TransportUnderTest) => {
       yield* Effect.forkScoped(raw.run((frame) => Effect.sync(() => answers.push(frame))))
       yield* raw.send(control(1, { type: "hello", label: "first" }))
       yield* raw.send(control(2, { service: "test.desk", member: "label", payload: null }, "call"))
-      yield* raw.send(control(3, { type: "hello", label: "second" }))
+      yield* raw.send(control(3, { type: "hello", label: "second".repeat(100) }))
       yield* raw.send(control(4, { service: "test.desk", member: "label", payload: null }, "call"))
       yield* eventually(() => answers.length === 4)
       expect(answers.map((answer) => /"value":"(\w+)"/.exec(answer)?.[1]).filter((label) => label !== undefined))
-        .toEqual(["first", "second"])
+        .toEqual(["first", "second".repeat(100).slice(0, 200)])
       yield* silent.close
       yield* raw.close
       yield* eventually(() => Effect.runSync(host.endpoint.clients).length === 0)
-      expect(log).toEqual(["+first", "-second"])
+      expect(log).toEqual(["+first", `-${"second".repeat(100).slice(0, 200)}`])
     }))
 
   it.effect("a session that is refused when the connection is made again is shown no more, one at rest stays at rest", () =>
