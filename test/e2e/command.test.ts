@@ -115,6 +115,7 @@ describe("a wrong command line ends with 2 and one line that names the fault", (
   it.each([
     [["run", "--modle", "x"], "bezel: bezel run has no option --modle; did you mean --model?\n"],
     [["sessoin", "list"], "bezel: there is no command bezel sessoin; did you mean bezel session?\n"],
+    [["version"], "bezel: there is no folder and no command version; did you mean bezel --version?\n"],
     [["run", "--timeout", "soon", "hi"], 'bezel: --timeout takes a number over 0, not "soon"\n'],
     [["serve", "--isolation", "all"], 'bezel: --isolation takes one of none, location, session, not "all"\n'],
     [["session", "import", "/dev/zero"], "bezel: /dev/zero cannot be read: it is larger than 256 MiB\n"],
@@ -123,7 +124,7 @@ describe("a wrong command line ends with 2 and one line that names the fault", (
       expect.stringMatching(/^bezel: There is no provider "x" for the model x\/\[31my;/)
     ],
     [["\u001b]0;title\u0007"], "bezel: there is no folder and no command ]0;title; bezel --help lists the commands\n"],
-    [["acp"], "bezel acp is not built yet in version 0.1.0\n"],
+    [["acp"], "bezel: bezel acp is not built yet in version 0.1.0\n"],
     [["session", "revert"], "bezel: bezel session revert needs ID (bezel session revert --help shows how)\n"]
   ])("%j", async (argv, stderr) => {
     expect(await makeHome().run(argv)).toMatchObject({ code: 2, stdout: "", stderr })

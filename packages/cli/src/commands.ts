@@ -47,7 +47,7 @@ const run = command({
     json: flag("events as JSON, one per line, on stdout"),
     allow: texts("RULE", 'allows what the rule names, as "bash(git status*)" or "write"'),
     deny: texts("RULE", "denies what the rule names; beats every allow"),
-    yes: flag("allows what would be asked and no rule denies"),
+    yes: flag("allows what would be asked inside the folder and no rule denies"),
     maxSteps: whole("N", 1, "at most so many requests to the model"),
     maxCost: positive("USD", "ends the turn when it has cost so much; sub-agents count"),
     timeout: positive("SECONDS", "ends the run after this time, with exit code 124"),

@@ -108,7 +108,7 @@ export const notBuilt = (name: string, summary: string): Command => ({
   notBuilt: true,
   bind: () => ({
     execute: (environment) => {
-      process.stderr.write(`bezel ${name} is not built yet in version ${environment.version}\n`)
+      process.stderr.write(`bezel: bezel ${name} is not built yet in version ${environment.version}\n`)
       return Promise.resolve(2)
     }
   })

@@ -327,7 +327,8 @@ async function checkFolder(path: string): Promise<void> {
   const found = await stat(path).catch(() => null)
   if (found?.isDirectory()) return
   const { commands } = await import("../commands.ts")
-  const near = nearest(path, commands.map((item) => item.name.split(" ")[0] ?? "").filter((name) => name !== ""))
+  const names = commands.map((item) => item.name.split(" ")[0] ?? "").filter((name) => name !== "")
+  const near = nearest(path, ["--version", ...names])
   const hint = near === null ? "bezel --help lists the commands" : `did you mean bezel ${near}?`
   throw usage(found === null ? `there is no folder and no command ${path}; ${hint}` : `${path} is not a folder`)
 }
