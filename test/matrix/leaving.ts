@@ -15,6 +15,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Latch, Logger, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { drained } from "../eventually.ts"
+import { Question } from "./contract.ts"
 import { connected, eventually, makeHost, type TransportUnderTest, until, untilStatus } from "./harness.ts"
 
 const Said = Schema.Struct({ type: Schema.Literal("said"), text: Schema.String })
@@ -319,6 +320,26 @@ export const leaving = (transport: TransportUnderTest) => {
         yield* eventually(() => statuses.length === 2)
         expect(statuses).toEqual(["hydrating", "detached"])
       }
+    }))
+
+  it.effect("a client that has left a session is asked nothing of it any more", () =>
+    Effect.gen(function*() {
+      const host = yield* makeHost(transport)
+      const client = yield* host.client
+      const asked: Array<string> = []
+      yield* client.interactions.handle(Question, ({ question }) =>
+        Effect.sync(() => {
+          asked.push(question)
+          return { answer: "yes" }
+        }))
+      const ask = (sessionID: string) => host.broker.request(Question, { question: `in ${sessionID}` }, { sessionID })
+      yield* client.select("one")
+      yield* client.select("two")
+      yield* Effect.scoped(client.attach("three"))
+      for (const session of ["one", "three"]) yield* Effect.forkScoped(ask(session))
+      expect(yield* ask("two")).toMatchObject({ type: "answered" })
+      yield* drained
+      expect(asked).toEqual(["in two"])
     }))
 
   it.effect("a client may follow once what it is asked, and change so much at once and no more", () =>
