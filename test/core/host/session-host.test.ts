@@ -143,6 +143,21 @@ describe("session host", () => {
       expect(errors["provider"]).toBeNull()
     }).pipe(Effect.scoped))
 
+  it.live("takes out a plugin that provides a service of the host's own, and nothing else", () =>
+    Effect.gen(function*() {
+      const Own = RemoteService.make("bezel.plugins")({ methods: { list: {} } })
+      const one = Plugin.define({ id: "test.one", session: (ctx) => ctx.provide(Own, { list: () => Effect.void }) })
+      const many = Plugin.define({ id: "test.many", session: (ctx) => Effect.asVoid(ctx.provideMany(Own)) })
+      const host = yield* testSessionHost([one, many, echo])
+      const states = (yield* host.plugins).map(({ error, id, state }) => [id, state, error])
+      const refused = (id: string) => [
+        id,
+        "failed",
+        expect.stringContaining('service "bezel.plugins" is one of the host\'s own; give yours another id')
+      ]
+      expect(states.slice(-3)).toEqual([refused("test.one"), refused("test.many"), ["test.echo", "loaded", null]])
+    }).pipe(Effect.scoped))
+
   it.live("begins what a facet prompts in its setup when all plugins are activated, and not before", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []

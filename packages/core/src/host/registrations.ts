@@ -61,7 +61,7 @@ export type SessionRegistration =
 
 type Registrations = ReadonlyArray<Registered<SessionRegistration>>
 
-const duplicateFaults = (current: Registrations): ReadonlyArray<BindFault> => {
+const duplicateFaults = (current: Registrations, hosted: ReadonlySet<string>): ReadonlyArray<BindFault> => {
   const owners = new Map<string, string>()
   return current.flatMap(({ item, plugin }) => {
     const unique = item.kind === "provide"
@@ -70,6 +70,9 @@ const duplicateFaults = (current: Registrations): ReadonlyArray<BindFault> => {
       ? item.declaration.unique
       : null
     if (unique === null) return []
+    if (item.kind === "provide" && hosted.has(item.service)) {
+      return [{ plugin, message: `${unique} is one of the host's own; give yours another id` }]
+    }
     const owner = owners.get(unique)
     if (owner === undefined) {
       owners.set(unique, plugin)
@@ -141,7 +144,7 @@ export const makeServiceBinding = (directory: Pick<ServiceDirectoryShape, "catal
 
   return {
     check: (current: Registrations, plugins: ReadonlyArray<string>): ReadonlyArray<BindFault> => [
-      ...duplicateFaults(current),
+      ...duplicateFaults(current, hosted),
       ...needFaults(current, plugins, hosted)
     ],
     dependents: holders,
