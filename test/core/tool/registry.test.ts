@@ -128,6 +128,21 @@ describe("contributing tools", () => {
       )
     }))
 
+  it.effect("what tool() has not made takes out its transform, with what belongs there", () =>
+    Effect.gen(function*() {
+      const registry = yield* makeToolRegistry()
+      // As plain JavaScript can write it.
+      yield* registry.transform(plugin("bad", 0), (draft) => draft.set("x", JSON.parse(`{ "description": "no more" }`)))
+      yield* registry.transform(plugin("bare", 1), (draft) => {
+        const { description, execute, input }: { [name: string]: unknown } = { ...saying("y") }
+        draft.set("y", Object.assign(JSON.parse("{}"), { description, execute, input }))
+      })
+      expect((yield* registry.faults).map(({ message }) => message)).toEqual([
+        expect.stringContaining('tool "x" is not what tool({ description, input, execute }) makes'),
+        expect.stringContaining('tool "y" is not what tool({ description, input, execute }) makes')
+      ])
+    }))
+
   it.effect("the same manifest gives the same definitions and declarations, byte for byte", () =>
     Effect.gen(function*() {
       const change = (draft: ToolDraft) => {

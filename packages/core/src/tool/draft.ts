@@ -7,6 +7,7 @@
  */
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type { Contributor } from "../contribution/index.ts"
 import type { ToolArguments } from "./schema.ts"
 import { toolArguments } from "./schema.ts"
@@ -54,6 +55,12 @@ export type DraftState = Map<string, DraftedTool>
 export const toolDraft = (state: DraftState, contributor: Contributor): ToolDraft => ({
   set: (name, tool) => {
     checkName(name)
+    // A plugin in plain JavaScript has nobody else who tells it.
+    if (!isTool(tool)) {
+      throw new Error(
+        `tool "${name}" is not what tool({ description, input, execute }) makes, with a text, a Schema and a function`
+      )
+    }
     const args = toolArguments(tool)
     if (Result.isFailure(args)) throw new Error(`tool "${name}" cannot be offered to a model, ${args.failure}`)
     const before = state.get(name)
@@ -93,6 +100,10 @@ export const listing = (drafted: DraftedTool): ToolListing => ({
 /** By name, in code unit order: the same on every machine. */
 export const sorted = (state: DraftState): ReadonlyArray<DraftedTool> =>
   [...state.values()].sort((left, right) => left.name < right.name ? -1 : left.name > right.name ? 1 : 0)
+
+const isTool = ({ description, execute, executionMode, input }: Tool): boolean =>
+  typeof description === "string" && Schema.isSchema(input) && typeof execute === "function" &&
+  executionMode !== undefined
 
 const checkName = (name: string): void => {
   if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name)) {
