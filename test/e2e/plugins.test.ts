@@ -101,6 +101,34 @@ describe("plugins from outside", () => {
     expect((await home.run(["run", "read tickets.json"])).code).toBe(0)
   })
 
+  it("are told what is wrong with how they call themselves and with what their facet gives", async () => {
+    const home = makeHome()
+    const plugins: { readonly [file: string]: string } = {
+      "a.mjs": `{ id: "two words" }`,
+      "b.mjs": `{ id: "" }`,
+      "c.mjs": `{ id: "test.c", version: 3 }`,
+      "d.mjs": `{ id: "bezel.tools", session: () => { throw new Error("on purpose") } }`,
+      "e.mjs": `{ id: "test.e", session: async () => {} }`,
+      "f.mjs": `{ id: "test.f", session: () => {} }`
+    }
+    for (const [file, plugin] of Object.entries(plugins)) {
+      home.write(`.config/bezel/plugins/${file}`, `export default ${plugin}`)
+    }
+    const { code, stdout } = await home.run(["plugin", "list", "--json"])
+    const states = stdout.trim().split("\n").map((line) => JSON.parse(line))
+    expect(code).toBe(0)
+    expect(states.filter(({ id }) => id === "bezel.tools")).toEqual([expect.objectContaining({ state: "loaded" })])
+    const failed = states.filter(({ state }) => state === "failed").map(({ error, id }) => [id, error])
+    expect(failed).toEqual([
+      ["a.mjs", expect.stringMatching(/its id "two words" is none: letters, digits,/)],
+      ["b.mjs", expect.stringMatching(/its id "" is none/)],
+      ["c.mjs", expect.stringMatching(/its version is 3, where a text such as "1\.0\.0" belongs/)],
+      ["d.mjs", expect.stringMatching(/its id "bezel\.tools" is of a kind that only built-in plugins have/)],
+      ["test.e", expect.stringMatching(/its session facet gave a Promise and not an Effect; write it with Effect\.fn/)],
+      ["test.f", expect.stringMatching(/its session facet gave undefined and not an Effect/)]
+    ])
+  })
+
   it("that are reachable twice, also through a symbolic link, are one", async () => {
     const home = makeHome()
     withExample(home, ".config/bezel/plugins")

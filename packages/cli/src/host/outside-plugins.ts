@@ -9,7 +9,7 @@
  */
 import type { Facets, HostContexts, HostName, Plugin } from "@bezel/core/host"
 import type { JsonValue } from "@bezel/core/json"
-import type { ManifestEntry, PluginSource } from "@bezel/core/kernel"
+import { ManifestEntry, type PluginSource } from "@bezel/core/kernel"
 import {
   AppPaths,
   leadsOutOfProject,
@@ -28,6 +28,7 @@ import {
 } from "@bezel/plugins/packages"
 import { PluginsSetting } from "@bezel/plugins/settings"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { readdir, realpath, stat } from "node:fs/promises"
 import { basename, join } from "node:path"
 import { pathToFileURL } from "node:url"
@@ -157,6 +158,21 @@ const entryPoints = (found: InstalledPackage): ReadonlyArray<HostName> =>
 const isPlugin = (value: unknown): value is Plugin =>
   typeof value === "object" && value !== null && "id" in value && typeof value.id === "string"
 
+/** What is wrong with how a plugin calls itself, or `null`. */
+const identityFault = ({ id, version }: { readonly id: string; readonly version?: unknown }): string | null => {
+  if (!isPluginID(id)) {
+    return `its id ${
+      JSON.stringify(id)
+    } is none: letters, digits, "@", "/", ".", "_" and "-", with a letter, a digit or "@" first`
+  }
+  if (id.startsWith("bezel.")) return `its id "${id}" is of a kind that only built-in plugins have; give it another one`
+  return version === undefined || typeof version === "string" && version !== ""
+    ? null
+    : `its version is ${JSON.stringify(version)}, where a text such as "1.0.0" belongs`
+}
+
+const isPluginID = Schema.is(ManifestEntry.fields.id)
+
 const isFacets = (value: object): value is Facets =>
   Object.values(value).every((facet) => facet === undefined || typeof facet === "function")
 
@@ -182,9 +198,15 @@ const loading = <A>(run: () => Promise<A>): Effect.Effect<A, string> =>
 /** What a facet gives must be an Effect of ours: a plugin with a copy of its own in it gives something else. */
 const ours = (host: string, facet: Function) => (context: unknown): unknown => {
   const made: unknown = Reflect.apply(facet, undefined, [context])
-  return Effect.isEffect(made) ? made : Effect.fail(
+  if (Effect.isEffect(made)) return made
+  const isObject = typeof made === "object" && made !== null && !(made instanceof Promise)
+  return Effect.fail(
     new Error(
-      `its ${host} facet did not give an Effect of the "effect" that this program runs with; it may have a copy of its own inside`
+      isObject
+        ? `its ${host} facet did not give an Effect of the "effect" that this program runs with; it may have a copy of its own inside`
+        : `its ${host} facet gave ${
+          made instanceof Promise ? "a Promise" : String(made)
+        } and not an Effect; write it with Effect.fn, or give what Effect.gen makes`
     )
   )
 }
@@ -236,6 +258,8 @@ const load = (wanted: Wanted, found: Found, again = false): Effect.Effect<Outsid
   return loading(async () => {
     const value = await importDefault(file ?? found.origin, again, inside?.folder)
     if (!isPlugin(value)) throw new Error("its default export is not what Plugin.define gives")
+    const fault = identityFault(value)
+    if (fault !== null) throw new Error(fault)
     return value
   }).pipe(
     Effect.match({
