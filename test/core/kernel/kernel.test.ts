@@ -283,6 +283,24 @@ describe("Kernel", () => {
       expect(stuck?.error).toContain("did not finish within 2 s")
       expect(deaf).toMatchObject({ state: "failed", phase: "activate" })
       expect(good).toMatchObject({ state: "loaded" })
+      expect(host.reports.map(({ message }) => message)).toContain(
+        "Plugin deaf failed in the test host during dispose: work of it could not be interrupted within 10 s"
+      )
+    }))
+
+  it.effect("interrupts what is activated late and does not finish in its time, and keeps the plugin", () =>
+    Effect.gen(function*() {
+      const host = makeHost()
+      const facets: Array<Context> = []
+      const kernel = yield* host.boot({ late: { facet: (ctx) => Effect.sync(() => void facets.push(ctx)) } })
+      const hanging = Effect.onInterrupt(Effect.never, () => host.log("interrupted"))
+      const activating = yield* Effect.forkScoped(facets[0]?.onActivate(hanging) ?? Effect.void)
+      yield* TestClock.adjust("10 seconds")
+      expect(Exit.findDefect(yield* Fiber.await(activating))).toMatchObject({
+        success: { message: "Plugin late failed in the test host during activate: it did not finish within 10 s" }
+      })
+      expect(host.steps).toEqual(["interrupted"])
+      expect(yield* states(kernel)).toEqual({ late: "loaded" })
     }))
 
   it.effect("runs every finalizer and reports every failure when closing", () =>
