@@ -97,8 +97,8 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
     const { child, entry, name } = yield* Effect.try({
       try: () => {
         const log = openLog(options.log)
-        const entry = ledger.open(mark, order.socket)
         try {
+          const entry = ledger.open(mark, order.socket)
           const child = spawn(program, parameters, {
             cwd: order.location.directory,
             env: { ...environment, [hostMark]: mark },
@@ -107,7 +107,14 @@ export const startProcess = (options: HostProcessOptions): Effect.Effect<HostPro
           })
           const pid = child.pid ?? 0
           const name: ProcessName | null = pid === 0 ? null : { pid, start: startOf(pid) ?? "" }
-          if (name !== null) entry.started(name)
+          try {
+            if (name !== null) entry.started(name)
+          } catch (error) {
+            // Where the disk is full: one that nobody knows of would never be ended.
+            child.kill("SIGKILL")
+            entry.close()
+            throw error
+          }
           return { child, entry, name }
         } finally {
           fs.closeSync(log)
