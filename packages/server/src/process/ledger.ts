@@ -22,7 +22,7 @@ const Entry = Schema.Struct({
 })
 type Entry = typeof Entry.Type
 
-const decode = Schema.decodeUnknownExit(Schema.fromJsonString(Entry))
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Entry))
 
 export interface Ledger {
   /** Writes down that a process is about to start; gives what completes the entry and what removes it. */
@@ -37,8 +37,14 @@ const self = (): ProcessName => ({ pid: process.pid, start: startOf(process.pid)
 
 const write = (file: string, entry: Entry): void => {
   const temporary = `${file}.${process.pid}.new`
-  fs.writeFileSync(temporary, JSON.stringify(entry), { mode: 0o600 })
-  fs.renameSync(temporary, file)
+  try {
+    fs.writeFileSync(temporary, JSON.stringify(entry), { mode: 0o600 })
+    fs.renameSync(temporary, file)
+  } catch (error) {
+    // What a full disk took half of.
+    fs.rmSync(temporary, { force: true })
+    throw error
+  }
 }
 
 /** A ledger in a folder that is there. */
@@ -63,8 +69,12 @@ export const sweep = (folder: string): Effect.Effect<number> =>
     for (const name of fs.readdirSync(folder)) {
       const file = path.join(folder, name)
       if (!name.endsWith(".json")) continue
-      const entry = yield* Effect.sync(() => decode(fs.readFileSync(file, "utf8")))
+      const entry = yield* Effect.exit(
+        Effect.flatMap(Effect.try(() => fs.readFileSync(file, "utf8")), (text) => decode(text))
+      )
       if (Exit.isFailure(entry)) {
+        // Another coordinator that starts now has swept it.
+        if (!fs.existsSync(file)) continue
         // Written whole or not at all, so this is not one of ours.
         yield* Effect.logWarning(`${file} is no record of a session host and is left as it is.`)
         continue
@@ -76,6 +86,9 @@ export const sweep = (folder: string): Effect.Effect<number> =>
       fs.rmSync(file, { force: true })
       swept++
     }
-    if (swept > 0) yield* Effect.logInfo(`Ended ${swept} session hosts that an earlier coordinator had left behind.`)
+    if (swept > 0) {
+      const what = swept === 1 ? "a session host" : `${swept} session hosts`
+      yield* Effect.logInfo(`Ended ${what} that an earlier coordinator had left behind.`)
+    }
     return swept
   })
