@@ -93,11 +93,14 @@ const bundle = (name: "lean" | "sharing", outdir: string, entryPoints: Array<{ i
     }
   })
 
-/** A thread has a file of its own, which finds its WebAssembly beside it. */
-async function bundleImageWorker(outdir: string): Promise<void> {
+/** A thread has a file of its own; the one for images finds its WebAssembly beside it. */
+async function bundleThreads(outdir: string): Promise<void> {
   await build({
     absWorkingDir: root,
-    entryPoints: ["packages/plugins/src/providers/image-worker.ts"],
+    entryPoints: {
+      "image-worker": "packages/plugins/src/providers/image-worker.ts",
+      "pdf-worker": "packages/plugins/src/tools/pdf-worker.ts"
+    },
     outdir,
     outExtension: { ".js": ".cjs" },
     bundle: true,
@@ -121,7 +124,7 @@ export async function buildCommand(): Promise<void> {
       { in: "packages/cli/src/agent.ts", out: "agent" },
       { in: "bezel:shared", out: "shared" }
     ])
-    await bundleImageWorker(staging)
+    await bundleThreads(staging)
     await chmod(staging, 0o755)
     await rm(dist, { recursive: true, force: true })
     await rename(staging, dist)

@@ -1,20 +1,30 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { deflateSync } from "node:zlib"
 import { notebookText } from "../../../packages/plugins/src/tools/notebook.ts"
+import { pdfText } from "../../../packages/plugins/src/tools/pdf.ts"
 import { textOf, workspace } from "./workspace.ts"
 
 /** A PDF document with one line of text on each page, as small as they come. */
-const pdf = (...pages: ReadonlyArray<string>): Buffer => {
+const pdf = (...pages: ReadonlyArray<string>): Buffer =>
+  document(pages.map((text) => text === "" ? "" : `BT /F 12 Tf 10 50 Td (${text}) Tj ET`))
+
+/** A small document whose page is 100 MB of text. */
+const bomb = (): Buffer => {
+  const page = deflateSync(Buffer.alloc(100_000_000, "BT /F 1 Tf (word) Tj ET\n"), { level: 9 })
+  return document([page.toString("latin1")], "/Filter/FlateDecode")
+}
+
+const document = (pages: ReadonlyArray<string>, filter = ""): Buffer => {
   const objects = [
     "<</Type/Catalog/Pages 2 0 R>>",
     `<</Type/Pages/Count ${pages.length}/Kids[${pages.map((_, index) => `${4 + 2 * index} 0 R`).join(" ")}]>>`,
     "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
   ]
-  for (const [index, text] of pages.entries()) {
-    const stream = text === "" ? "" : `BT /F 12 Tf 10 50 Td (${text}) Tj ET`
+  for (const [index, stream] of pages.entries()) {
     objects.push(
       `<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 100]/Resources<</Font<</F 3 0 R>>>>/Contents ${5 + 2 * index} 0 R>>`,
-      `<</Length ${stream.length}>>stream\n${stream}\nendstream`
+      `<</Length ${stream.length}${filter}>>stream\n${stream}\nendstream`
     )
   }
   let body = "%PDF-1.4\n"
@@ -47,6 +57,16 @@ describe("a PDF document", () => {
       expect(textOf(yield* call("read", { path: "a.pdf", offset: 2, limit: 1 }))).toBe(
         "[The text of the PDF document a.pdf, 3 pages; the text of the first 1 is here]\nHello PDF"
       )
+    }))
+
+  it.live("that is small and becomes too large to be read is given up, in time and in memory", () =>
+    Effect.gen(function*() {
+      const bytes = bomb()
+      expect(bytes.length).toBeLessThan(1_000_000)
+      const told = (time: number, memory: number) =>
+        Effect.map(Effect.flip(pdfText(bytes, "a.pdf", 100, { time, memory })), ({ message }) => message)
+      expect(yield* told(1_000, 1024 ** 4)).toBe("The text of a.pdf cannot be read: it takes too long.")
+      expect(yield* told(60_000, 100_000_000)).toBe("The text of a.pdf cannot be read: it takes too much memory.")
     }))
 
   it.live("that is broken, or past whose end is read, says so", () =>

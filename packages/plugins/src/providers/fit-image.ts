@@ -4,8 +4,7 @@
  */
 import { imageHeadBytes, imageSize } from "@bezel/core/model"
 import * as Effect from "effect/Effect"
-import { existsSync } from "node:fs"
-import { Worker } from "node:worker_threads"
+import { inThread, type ThreadLimits } from "../threads/index.ts"
 import type { ShrinkRequest, Shrunk } from "./image-worker.ts"
 
 export interface ImageLimit {
@@ -27,8 +26,8 @@ const copySide = 2_000
 /** An image of more pixels is not decoded: four bytes for each are needed. */
 const mostPixels = 120_000_000
 
-/** A copy that takes longer is not made. */
-const patience = "20 seconds"
+/** A copy that takes longer, or more memory, is not made. */
+const patience: ThreadLimits = { time: "20 seconds", memory: 2 * 1024 ** 3 }
 
 const sizeOf = (base64: string) => imageSize(Buffer.from(base64.slice(0, Math.ceil(imageHeadBytes / 3) * 4), "base64"))
 
@@ -41,34 +40,16 @@ export const overLimit = (data: string, limit: ImageLimit): string | null => {
     : null
 }
 
-/** Beside this file; in the command's bundle it stands once, beside the chunks or above them. */
-const workerFile = (): URL | undefined =>
-  ["./image-worker.ts", "./image-worker.js", "./image-worker.cjs", "../image-worker.cjs"].map((path) =>
-    new URL(path, import.meta.url)
-  )
-    .find((url) => existsSync(url))
-
 /** A copy within the limit, or `null` where none can be made. `data` is Base64. */
 export const fitImage = (data: string, { encoded, side }: ImageLimit): Effect.Effect<FittedImage | null> => {
   const size = sizeOf(data)
-  const file = workerFile()
-  if (size === null || size.width * size.height > mostPixels || file === undefined) return Effect.succeed(null)
-  const shrunk = Effect.callback<Shrunk | null>((resume) => {
-    const worker = new Worker(file)
-    worker.once("message", (answer: Shrunk | null) => resume(Effect.succeed(answer)))
-    // Out of memory, among others.
-    worker.once("error", () => resume(Effect.succeed(null)))
-    worker.once("exit", () => resume(Effect.succeed(null)))
-    worker.postMessage(
-      { data: Buffer.from(data, "base64"), side: Math.min(side, copySide), encoded } satisfies ShrinkRequest,
-      []
-    )
-    return Effect.promise(() => worker.terminate())
-  })
-  return shrunk.pipe(
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(null) }),
-    Effect.map((answer) =>
-      answer === null ? null : { mediaType: answer.mediaType, data: Buffer.from(answer.data).toString("base64") }
-    )
+  if (size === null || size.width * size.height > mostPixels) return Effect.succeed(null)
+  const request: ShrinkRequest = { data: Buffer.from(data, "base64"), side: Math.min(side, copySide), encoded }
+  return Effect.map(
+    inThread<Shrunk | null>("providers/image-worker", request, patience),
+    (end) =>
+      end.type !== "answered" || end.answer === null
+        ? null
+        : { mediaType: end.answer.mediaType, data: Buffer.from(end.answer.data).toString("base64") }
   )
 }
