@@ -28,7 +28,7 @@ import { type HostEditor, makeEditor } from "./editor.ts"
 import { guarded, makeFrame } from "./frame.ts"
 import type { FullScreenOptions } from "./full-screen.ts"
 import { boundKeys, pressed } from "./keys.ts"
-import { makeNotices } from "./notices.ts"
+import { isSaid, makeNotices } from "./notices.ts"
 import { makePanel, type Panel } from "./panel.ts"
 import { makeRegistries, type RegistryName, type TerminalItem, type Visible } from "./registry.ts"
 import { openStage, type StopSignal } from "./stage.ts"
@@ -77,13 +77,6 @@ interface Overlay {
   readonly closeKeys: ReadonlyArray<string>
   readonly close: () => void
 }
-
-/** Whether it is a failure with a message, which is a sentence for a person; all else is a defect of the plugin. */
-const isSaid = (cause: Cause.Cause<unknown>): boolean =>
-  cause.reasons.every((reason) =>
-    Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error !== null &&
-    typeof Reflect.get(reason.error, "message") === "string" && Reflect.get(reason.error, "message") !== ""
-  )
 
 interface OpenScreen {
   readonly id: string

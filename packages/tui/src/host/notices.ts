@@ -1,4 +1,5 @@
 /** Notices: lines for the person that stand above the editor for a while, the newest few of them. */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { type Block, span, text } from "../block.ts"
 import type { Ui } from "../contributions.ts"
@@ -32,3 +33,10 @@ export const makeNotices = (changed: () => void, fork: (effect: Effect.Effect<vo
       })
   }
 }
+
+/** Whether it is a failure with a message, which is a sentence for a person; all else is a defect of the plugin. */
+export const isSaid = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.every((reason) =>
+    Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error !== null &&
+    typeof Reflect.get(reason.error, "message") === "string" && Reflect.get(reason.error, "message") !== ""
+  )
