@@ -11,7 +11,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: "forks",
-    maxWorkers: 2,
+    // One more than cores: programs and terminals are waited for much of the time, a tenth of the whole.
+    maxWorkers: 3,
     expect: { requireAssertions: true },
     projects: [
       { extends: true, test: { name: "together", include: together, isolate: false } },
